@@ -1,0 +1,1 @@
+//! The A2A data model, its ProtoJSON form, typed ids and the error table

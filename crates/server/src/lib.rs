@@ -1,0 +1,1 @@
+//! The bindings of A2A: JSON-RPC, HTTP+JSON and gRPC on one port

@@ -1,0 +1,1 @@
+//! Scripted agents, a manual clock and counted ids, for tests only

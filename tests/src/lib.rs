@@ -1,0 +1,1 @@
+//! Black-box tests: the real binary, driven by real clients.

@@ -1,0 +1,2 @@
+//! Checks, code generation and benchmarks of this repository.
+fn main() {}
