@@ -1,1 +1,23 @@
-//! The store trait, its records and errors, the memory store and the conformance suite
+//! Where tasks are kept: the [`Store`] trait, its records and errors, and the store in memory.
+//!
+//! [`Store::commit`] alone changes a task, whole or not at all, and answers when the change can no longer be lost.
+//! The trait speaks of tasks, never of SQL: no transaction, row or driver type crosses it. What a crash can't take
+//! back is what `commit` has answered; nothing is told to anyone before.
+
+mod commit;
+#[cfg(feature = "conformance")]
+pub mod conformance;
+mod error;
+mod event;
+mod fold;
+mod list;
+mod memory;
+mod traits;
+
+pub use commit::{Commit, Committed, Dedup, Expect, NewMessage, NewTask, Scope, TurnRequest};
+pub use error::StoreError;
+pub use event::{EventKind, NewEvent, StoredEvent};
+pub use fold::{ArtifactFold, ArtifactVersion, VersionFold, artifact_update, created_event, snapshot_task};
+pub use list::{ListCursor, ListQuery, ListPage};
+pub use memory::MemoryStore;
+pub use traits::{Claim, HistoryLimit, Snapshot, SnapshotQuery, Store, StoredMessage};

@@ -1,0 +1,125 @@
+use bytes::Bytes;
+use longhaul_lifecycle::TaskHead;
+use longhaul_protocol::{JsonObject, Message, MessageId, Owner, TaskId, Tenant, Timestamp};
+use serde::{Deserialize, Serialize};
+
+use crate::NewEvent;
+
+/// Whose tasks are meant: nobody sees a task of another scope, or learns that it exists (A2A §13.1).
+#[derive(Clone, Debug, Default, Eq, Hash, Ord, PartialEq, PartialOrd)]
+pub struct Scope {
+    /// The tenant that the request was made for; empty when there is none.
+    pub tenant: Tenant,
+    /// The principal that the request was made by; empty when nobody has to prove who they are.
+    pub owner: Owner,
+}
+
+/// What the store knows of a new task besides its head.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct NewTask {
+    /// Whose task it is.
+    pub scope: Scope,
+    /// The task's metadata.
+    pub metadata: Option<JsonObject>,
+}
+
+/// What a caller's message came with and the agent's turn needs, stored beside the message.
+#[derive(Clone, Debug, Default, Deserialize, PartialEq, Serialize)]
+#[serde(rename_all = "camelCase", default)]
+pub struct TurnRequest {
+    /// The media types that the caller can take, in its order (A2A §3.2.2).
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub accepted_output_modes: Vec<String>,
+    /// The metadata of the request, not of the message.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub metadata: Option<JsonObject>,
+    /// The extensions that the caller activated by `A2A-Extensions`.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub extensions: Vec<String>,
+}
+
+impl TurnRequest {
+    /// Whether nothing was asked for.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.accepted_output_modes.is_empty() && self.metadata.is_none() && self.extensions.is_empty()
+    }
+}
+
+/// One message that joins a task's history.
+#[derive(Clone, Debug, PartialEq)]
+pub struct NewMessage {
+    /// The message.
+    pub message: Message,
+    /// What it came with; empty for a message of the agent.
+    pub request: TurnRequest,
+}
+
+/// What must hold for a commit to be made. Compared in the write itself.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Expect {
+    /// The task does not exist yet.
+    New(NewTask),
+    /// Nobody changed what decides since the head with this version was loaded.
+    Version(u64),
+    /// As `Version`, and the writer's lease is alive.
+    LeaseAndVersion {
+        /// The fencing token of the writer.
+        epoch: u64,
+        /// The version on which it decided.
+        version: u64,
+    },
+    /// The writer's lease is alive. Only for commits that append artifact updates, which decide nothing.
+    Lease {
+        /// The fencing token of the writer.
+        epoch: u64,
+    },
+}
+
+/// Makes a repeated send of one message the same task (design: a retried send).
+#[derive(Clone, Debug, PartialEq)]
+pub struct Dedup {
+    /// Whose message it is.
+    pub scope: Scope,
+    /// The id that the caller gave the message.
+    pub message_id: MessageId,
+    /// SHA-256 of the content, so that other content under the same id is seen.
+    pub digest: [u8; 32],
+    /// Until when the message is remembered.
+    pub expires_at: Timestamp,
+}
+
+/// One atomic change of one task: everything in it is written, or nothing.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Commit {
+    /// The task.
+    pub task_id: TaskId,
+    /// What must hold.
+    pub expect: Expect,
+    /// The head as it will be; `None` leaves all but `last_sequence` as it is (with [`Expect::Lease`]).
+    /// `last_sequence` in it is ignored: the store counts.
+    pub head: Option<TaskHead>,
+    /// The events to append to the log, in order.
+    pub events: Vec<NewEvent>,
+    /// The messages to append to the history, in order.
+    pub messages: Vec<NewMessage>,
+    /// The key under which a repetition of the caller's message is recognized, if it asked for that.
+    pub dedup: Option<Dedup>,
+    /// The time of the commit, by the store's clock.
+    pub now: Timestamp,
+}
+
+/// What a commit made of the counters.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub struct Committed {
+    /// The task's version after the commit.
+    pub version: u64,
+    /// The sequence of the newest event: the commit's own events are the last ones up to it.
+    pub last_sequence: u64,
+}
+
+/// Encodes a message for its row.
+#[must_use]
+pub(crate) fn message_bytes(message: &Message) -> Bytes {
+    longhaul_protocol::json::to_json(message.as_wire())
+}
