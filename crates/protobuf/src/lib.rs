@@ -1,1 +1,27 @@
-//! Protobuf messages and gRPC service of A2A v1.0, and conversions to the data model
+//! Protobuf messages and gRPC services of A2A v1.0, and conversions to the data model.
+//!
+//! - [`a2a`], [`artifact`] and [`rpc`] are generated from `proto/` by `cargo xtask codegen`: messages,
+//!   and for each service a server trait and a client without a transport.
+//! - [`json_value`] holds what stands for `google.protobuf.Value` and `Struct`.
+//! - [`convert`] turns the messages into those of `longhaul_protocol::wire` and back.
+//! - [`status`] turns an A2A error into a gRPC status with details and back.
+//!
+//! Nothing here decides anything: rules are in `longhaul-protocol`, behaviour is in the engine.
+
+pub mod convert;
+#[expect(
+    missing_docs,
+    clippy::allow_attributes_without_reason,
+    clippy::large_enum_variant,
+    reason = "generated code is as the generators make it"
+)]
+mod generated;
+pub mod json_value;
+pub mod status;
+
+pub use convert::ConvertError;
+pub use generated::google::rpc;
+pub use generated::lf::a2a::v1 as a2a;
+pub use generated::longhaul::v1 as artifact;
+pub use generated::FILE_DESCRIPTOR_SET;
+pub use json_value::{JsonStruct, JsonValue};

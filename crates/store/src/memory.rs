@@ -44,6 +44,7 @@ struct Entry {
 struct Accepted {
     task: TaskId,
     digest: [u8; 32],
+    expires_at: Timestamp,
 }
 
 impl MemoryStore {
@@ -100,7 +101,7 @@ impl Inner {
         let committed = Committed { version: entry.head.version, last_sequence: entry.head.last_sequence };
         self.list_again(&entry);
         if let Some(dedup) = commit.dedup {
-            let accepted = Accepted { task: commit.task_id.clone(), digest: dedup.digest };
+            let accepted = Accepted { task: commit.task_id.clone(), digest: dedup.digest, expires_at: dedup.expires_at };
             self.forgotten.insert((dedup.expires_at, dedup.scope.clone(), dedup.message_id.clone()));
             self.accepted.insert((dedup.scope, dedup.message_id), accepted);
         }
@@ -246,6 +247,12 @@ impl Store for MemoryStore {
         }
         let task = entry.task_at(query.at, query.history, query.artifacts)?;
         Ok(Some(Snapshot { head: entry.head.clone(), sequence: query.at.unwrap_or(entry.head.last_sequence), task }))
+    }
+
+    async fn accepted(&self, scope: &Scope, message_id: &MessageId, now: Timestamp) -> Result<Option<(TaskId, [u8; 32])>, StoreError> {
+        let inner = self.lock()?;
+        let accepted = inner.accepted.get(&(scope.clone(), message_id.clone())).filter(|accepted| accepted.expires_at > now);
+        Ok(accepted.map(|accepted| (accepted.task.clone(), accepted.digest)))
     }
 
     async fn events_after(&self, task_id: &TaskId, after: u64, limit: usize) -> Result<Vec<StoredEvent>, StoreError> {
