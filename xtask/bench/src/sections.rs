@@ -1,0 +1,81 @@
+//! The sections of a run. Each starts processes of its own on fresh folders and ends them.
+
+mod cpu;
+mod disk;
+mod list;
+mod memory;
+mod sends;
+mod streams;
+mod transactions;
+
+use anyhow::Result;
+
+use crate::report::{Figure, Section};
+use crate::run::Run;
+
+/// Name of a section.
+#[derive(Clone, Copy, Debug, Eq, PartialEq, clap::ValueEnum)]
+pub enum SectionName {
+    /// `fdatasync` by itself.
+    Disk,
+    /// Blocking sends, beside floor and bare loop.
+    Sends,
+    /// The bare SQLite loop.
+    Loop,
+    /// First event, streams and events a second.
+    Streams,
+    /// Processor time a request.
+    Cpu,
+    /// Resident memory.
+    Memory,
+    /// `ListTasks` on small and large folders.
+    List,
+}
+
+impl SectionName {
+    /// All sections, in the order in which they run.
+    pub const ALL: [Self; 7] = [
+        Self::Disk,
+        Self::Sends,
+        Self::Loop,
+        Self::Streams,
+        Self::Cpu,
+        Self::Memory,
+        Self::List,
+    ];
+
+    fn name(self) -> &'static str {
+        match self {
+            Self::Disk => "disk",
+            Self::Sends => "sends",
+            Self::Loop => "loop",
+            Self::Streams => "streams",
+            Self::Cpu => "cpu",
+            Self::Memory => "memory",
+            Self::List => "list",
+        }
+    }
+}
+
+/// Measures one section. What was measured before a failure is kept.
+pub async fn measure(name: SectionName, run: &mut Run) -> Section {
+    let mut figures = Vec::new();
+    let result = dispatch(name, run, &mut figures).await;
+    Section {
+        name: name.name(),
+        error: result.err().map(|error| format!("{error:#}")),
+        figures,
+    }
+}
+
+async fn dispatch(name: SectionName, run: &mut Run, figures: &mut Vec<Figure>) -> Result<()> {
+    match name {
+        SectionName::Disk => disk::measure(run, figures),
+        SectionName::Sends => sends::measure(run, figures).await,
+        SectionName::Loop => transactions::measure(run, figures).await,
+        SectionName::Streams => streams::measure(run, figures).await,
+        SectionName::Cpu => cpu::measure(run, figures).await,
+        SectionName::Memory => memory::measure(run, figures).await,
+        SectionName::List => list::measure(run, figures).await,
+    }
+}
