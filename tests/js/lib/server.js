@@ -1,0 +1,73 @@
+// One `longhaul demo-server` process for a test file, stopped by its own process id.
+
+import { spawn } from 'node:child_process';
+import { once } from 'node:events';
+import { mkdtempSync, openSync, readFileSync, rmSync } from 'node:fs';
+import { createServer } from 'node:net';
+import { tmpdir } from 'node:os';
+import { dirname, join, resolve } from 'node:path';
+import { setTimeout as delay } from 'node:timers/promises';
+import { fileURLToPath } from 'node:url';
+
+const ROOT = resolve(dirname(fileURLToPath(import.meta.url)), '../../..');
+const BINARY = process.env.LONGHAUL_BIN ?? join(ROOT, 'target/debug/longhaul');
+const READY_MS = 30_000;
+const STOP_MS = 20_000;
+const POLL_MS = 20;
+
+async function freePort() {
+  const probe = createServer().listen(0, '127.0.0.1');
+  await once(probe, 'listening');
+  const { port } = probe.address();
+  probe.close();
+  await once(probe, 'close');
+  return port;
+}
+
+/** Starts a server and returns when it says that it is ready. */
+export async function startServer(store) {
+  const folder = mkdtempSync(join(tmpdir(), 'longhaul-js-'));
+  const log = join(folder, 'server.log');
+  const port = await freePort();
+  const output = openSync(log, 'a');
+  const child = spawn(
+    BINARY,
+    [
+      'demo-server',
+      '--listen',
+      `127.0.0.1:${port}`,
+      '--data',
+      join(folder, 'data'),
+      '--store',
+      store,
+    ],
+    { stdio: ['ignore', output, output] },
+  );
+  const ended = once(child, 'exit');
+  const url = `http://127.0.0.1:${port}`;
+
+  const deadline = Date.now() + READY_MS;
+  for (;;) {
+    if (child.exitCode !== null || Date.now() > deadline) {
+      child.kill('SIGKILL');
+      throw new Error(`the server never became ready:\n${readFileSync(log, 'utf8')}`);
+    }
+    const ready = await fetch(`${url}/readyz`).then((answer) => answer.ok, () => false);
+    if (ready) break;
+    await delay(POLL_MS);
+  }
+
+  return {
+    url,
+    async stop() {
+      child.kill('SIGTERM');
+      const stuck = AbortSignal.timeout(STOP_MS);
+      stuck.addEventListener('abort', () => child.kill('SIGKILL'));
+      const [code, signal] = await ended;
+      const text = readFileSync(log, 'utf8');
+      rmSync(folder, { recursive: true, force: true });
+      if (code !== 0) throw new Error(`SIGTERM ended the server with ${code ?? signal}:\n${text}`);
+      if (text.includes('panicked at')) throw new Error(`the server panicked:\n${text}`);
+    },
+  };
+}
