@@ -10,7 +10,6 @@
 
 pub mod convert;
 #[expect(
-    missing_docs,
     clippy::allow_attributes_without_reason,
     clippy::large_enum_variant,
     reason = "generated code is as the generators make it"
@@ -20,8 +19,8 @@ pub mod json_value;
 pub mod status;
 
 pub use convert::ConvertError;
+pub use generated::FILE_DESCRIPTOR_SET;
 pub use generated::google::rpc;
 pub use generated::lf::a2a::v1 as a2a;
 pub use generated::longhaul::v1 as artifact;
-pub use generated::FILE_DESCRIPTOR_SET;
 pub use json_value::{JsonStruct, JsonValue};
