@@ -10,8 +10,8 @@
 
 pub mod convert;
 #[expect(
+    clippy::allow_attributes,
     clippy::allow_attributes_without_reason,
-    clippy::large_enum_variant,
     reason = "generated code is as the generators make it"
 )]
 mod generated;

@@ -1,5 +1,10 @@
 //! Messages that the golden payloads do not reach, through protobuf bytes and back.
 
+#![expect(
+    clippy::unwrap_used,
+    reason = "what a test cannot read or find is its failure"
+)]
+
 use std::fmt::Debug;
 
 use longhaul_protobuf::json_value::JSON_DEPTH_MAX;

@@ -1,5 +1,11 @@
 //! The protos of this crate against the facts of the normative one (A2A §1.4).
 
+#![expect(
+    clippy::indexing_slicing,
+    clippy::unwrap_used,
+    reason = "what a test cannot read or find is its failure"
+)]
+
 use std::collections::BTreeMap;
 
 use longhaul_protobuf::FILE_DESCRIPTOR_SET;

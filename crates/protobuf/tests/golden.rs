@@ -1,5 +1,12 @@
 //! JSON, data model and protobuf bytes against what the reference implementation makes of them.
 
+#![expect(
+    clippy::indexing_slicing,
+    clippy::panic,
+    clippy::unwrap_used,
+    reason = "what a test cannot read or find is its failure"
+)]
+
 use std::fmt::Debug;
 
 use base64::Engine;
