@@ -12,6 +12,8 @@
 mod error;
 mod ids;
 pub mod json;
+mod message;
+pub mod rules;
 mod state;
 mod timestamp;
 pub mod wire;
@@ -19,5 +21,6 @@ pub mod wire;
 pub use error::{A2aError, ERROR_DOMAIN, ErrorCode, ErrorRow, FieldViolation, GrpcCode};
 pub use ids::{ArtifactId, ContextId, IdProblem, InvalidId, MessageId, Owner, TaskId, Tenant};
 pub use json::{JsonError, JsonErrorKind, JsonObject, from_json, to_json};
+pub use message::{Artifact, Message};
 pub use state::{Role, TaskState};
 pub use timestamp::{InvalidTimestamp, Timestamp};

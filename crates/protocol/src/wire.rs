@@ -3,6 +3,7 @@
 //! They hold whatever a peer sent: an empty string is an absent one, an enum may hold a number that
 //! nobody knows. [`rules`](crate::rules) says what a request must hold.
 
+mod build;
 mod card;
 mod data;
 mod extension;
