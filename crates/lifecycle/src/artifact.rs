@@ -71,6 +71,7 @@ impl ArtifactLedger {
     ///
     /// [`ArtifactRejection`]; the ledger is then as it was.
     pub fn apply(&mut self, id: &ArtifactId, append: bool, last_chunk: bool) -> Result<u64, ArtifactRejection> {
+        let known = self.newest.len();
         match self.newest.get_mut(id) {
             Some(newest) if append && newest.closed => Err(ArtifactRejection::Closed(id.clone())),
             Some(newest) => {
@@ -79,7 +80,7 @@ impl ArtifactLedger {
                 Ok(newest.version)
             }
             None if append => Err(ArtifactRejection::Unknown(id.clone())),
-            None if self.newest.len() >= Self::ARTIFACTS_MAX => Err(ArtifactRejection::TooMany(Self::ARTIFACTS_MAX)),
+            None if known >= Self::ARTIFACTS_MAX => Err(ArtifactRejection::TooMany(Self::ARTIFACTS_MAX)),
             None => {
                 self.newest.insert(id.clone(), Newest { version: 1, closed: last_chunk });
                 Ok(1)

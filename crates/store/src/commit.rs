@@ -1,4 +1,3 @@
-use bytes::Bytes;
 use longhaul_lifecycle::TaskHead;
 use longhaul_protocol::{JsonObject, Message, MessageId, Owner, TaskId, Tenant, Timestamp};
 use serde::{Deserialize, Serialize};
@@ -116,10 +115,4 @@ pub struct Committed {
     pub version: u64,
     /// The sequence of the newest event: the commit's own events are the last ones up to it.
     pub last_sequence: u64,
-}
-
-/// Encodes a message for its row.
-#[must_use]
-pub(crate) fn message_bytes(message: &Message) -> Bytes {
-    longhaul_protocol::json::to_json(message.as_wire())
 }

@@ -322,11 +322,15 @@ impl Store for MemoryStore {
         for entry in inner.tasks.values_mut().filter(|entry| entry.head.leased) {
             entry.head.leased = false;
             entry.head.version += 1;
-            entry.head.due_at = Some(now);
-            released.push((now, entry.head.id.clone()));
+            released.push((entry.head.due_at.replace(now), entry.head.id.clone()));
         }
         let count = released.len() as u64;
-        inner.due.extend(released);
+        for (due_before, task_id) in released {
+            if let Some(due_before) = due_before {
+                inner.due.remove(&(due_before, task_id.clone()));
+            }
+            inner.due.insert((now, task_id));
+        }
         Ok(count)
     }
 

@@ -1,0 +1,170 @@
+//! The one suite that every store has to pass, on the real thing: see [`conformance_tests`](crate::conformance_tests).
+//!
+//! A store crate's test names how a fresh store is opened, and each behaviour becomes a test of its own:
+//!
+//! ```ignore
+//! use longhaul_store::conformance::TestStore;
+//!
+//! async fn open() -> TestStore {
+//!     TestStore::new(Arc::new(MemoryStore::new()))
+//! }
+//!
+//! longhaul_store::conformance_tests!(open);
+//! ```
+//!
+//! Behaviours speak through the trait alone and make their commits with `longhaul_lifecycle`, as the engine does.
+#![expect(
+    clippy::expect_used,
+    clippy::indexing_slicing,
+    clippy::panic,
+    reason = "a suite of tests: what breaks a promise has to fail, loudly and there"
+)]
+
+use std::any::Any;
+use std::fmt;
+use std::future::Future;
+use std::pin::Pin;
+use std::sync::Arc;
+
+use crate::Store;
+
+mod commits;
+mod concurrent;
+mod dedup;
+mod leases;
+mod life;
+mod lists;
+mod model;
+mod random;
+mod views;
+
+pub use commits::*;
+pub use concurrent::*;
+pub use dedup::*;
+pub use leases::*;
+pub use lists::*;
+pub use random::*;
+pub use views::*;
+
+type Opening = Pin<Box<dyn Future<Output = Arc<dyn Store>> + Send>>;
+
+/// A store on trial, with what it stands on.
+pub struct TestStore {
+    store: Arc<dyn Store>,
+    reopen: Option<Box<dyn Fn() -> Opening + Send + Sync>>,
+    kept: Vec<Box<dyn Any + Send + Sync>>,
+}
+
+impl TestStore {
+    /// A fresh store, which holds nothing.
+    #[must_use]
+    pub fn new(store: Arc<dyn Store>) -> Self {
+        Self { store, reopen: None, kept: Vec::new() }
+    }
+
+    /// Says how the same store is opened again after it was closed; for stores that outlive their process.
+    #[must_use]
+    pub fn reopened_by<F, O>(mut self, open: F) -> Self
+    where
+        F: Fn() -> O + Send + Sync + 'static,
+        O: Future<Output = Arc<dyn Store>> + Send + 'static,
+    {
+        self.reopen = Some(Box::new(move || Box::pin(open())));
+        self
+    }
+
+    /// Keeps something alive as long as the store, such as its folder.
+    #[must_use]
+    pub fn keeping(mut self, kept: impl Any + Send + Sync) -> Self {
+        self.kept.push(Box::new(kept));
+        self
+    }
+
+    /// The store.
+    #[must_use]
+    pub fn store(&self) -> &Arc<dyn Store> {
+        &self.store
+    }
+
+    /// Closes the store and opens it again; `None` when it can't be.
+    async fn reopened(&self) -> Option<Arc<dyn Store>> {
+        let open = self.reopen.as_ref()?;
+        self.store.close().await.expect("an open store closes");
+        Some(open().await)
+    }
+}
+
+impl fmt::Debug for TestStore {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("TestStore").field("store", &self.store).field("kept", &self.kept.len()).finish_non_exhaustive()
+    }
+}
+
+/// Writes the list of behaviours twice: as one function that runs them all, and as a macro that makes each a test.
+macro_rules! behaviours {
+    ($d:tt $($name:ident)*) => {
+        /// Runs every behaviour, each on a store of its own, and panics at the first that is broken.
+        pub async fn run_all(open: impl AsyncFn() -> TestStore) {
+            $($name(&open).await;)*
+        }
+
+        /// Makes a `#[tokio::test]` of every behaviour, on stores from an `async fn() -> TestStore`.
+        ///
+        /// The calling crate needs `tokio` with a multi-threaded runtime.
+        #[macro_export]
+        macro_rules! conformance_tests {
+            ($d open:expr) => {
+                $(
+                    #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+                    async fn $name() {
+                        $crate::conformance::$name(&$d open).await;
+                    }
+                )*
+            };
+        }
+    };
+}
+
+behaviours! { $
+    a_new_task_begins_its_log
+    a_task_that_exists_is_not_made_again
+    a_commit_to_an_unknown_task_is_refused
+    a_commit_on_an_older_version_is_a_conflict
+    sequences_have_no_gaps_over_any_commits
+    the_sequence_in_a_head_is_not_taken_over
+    a_failed_commit_leaves_nothing
+    artifact_commits_move_only_the_sequence
+    events_are_read_in_pages
+    messages_keep_order_sequence_and_request
+    last_sequences_leave_out_unknown_tasks
+    a_closed_store_refuses
+    a_store_opened_again_holds_what_was_committed
+    of_writers_on_one_version_one_wins
+    writers_that_decide_again_all_get_through
+    chunks_of_many_writers_have_no_gap
+    tasks_made_at_once_are_all_there
+    a_writer_of_another_epoch_is_refused
+    a_writer_without_a_lease_is_refused
+    of_two_claims_the_second_is_a_conflict
+    the_longest_due_comes_first
+    next_due_is_the_earliest
+    released_leases_are_due_and_over
+    each_moment_of_a_life_shows_the_task_as_it_stood
+    history_is_limited_to_the_latest
+    a_moment_that_never_was_shows_nothing
+    artifact_versions_are_kept
+    scopes_see_only_their_own
+    texts_and_ids_of_any_kind_are_kept
+    a_long_log_is_kept_whole
+    lists_are_newest_first_then_by_id
+    filters_of_lists_hold_alone_and_together
+    status_timestamp_after_is_inclusive
+    walks_see_unchanged_tasks_once
+    totals_are_exact_after_many_transitions
+    lists_bring_what_is_asked_for
+    a_repeated_message_is_recognized
+    a_message_is_forgotten_after_its_time
+    messages_are_remembered_by_scope
+    a_failed_commit_does_not_remember_its_message
+    random_commands_get_the_answers_of_the_memory_store
+}

@@ -1,0 +1,308 @@
+use std::fmt::Debug;
+
+use longhaul_lifecycle::{ArtifactUpdate, Command, TaskHead, Writer, decide};
+use longhaul_protocol::{ArtifactId, TaskId, TaskState};
+use proptest::collection::vec;
+use proptest::prelude::{Just, Strategy, any, prop_oneof};
+use proptest::strategy::ValueTree;
+use proptest::test_runner::TestRunner;
+
+use super::TestStore;
+use super::commits::{NOW, everything};
+use super::life::{
+    agent_message, ask, at, commit_of, commit_of_pieces, complete, context_id, creation, message_id, object, piece, progress, reply, scope,
+    task_id, user_message,
+};
+use crate::{Commit, Dedup, Expect, HistoryLimit, ListQuery, MemoryStore, Scope, SnapshotQuery, Store, StoreError};
+
+const CASES: usize = 12;
+const STEPS_MAX: usize = 40;
+const SHRINKS_MAX: usize = 200;
+const TASKS: usize = 4;
+
+#[derive(Clone, Debug)]
+enum Step {
+    Create { task: usize, context: usize, remember: Option<u8> },
+    Decide { task: usize, command: usize, by_agent: bool },
+    Chunk { task: usize, artifact: usize, append: bool, last: bool },
+    Stale { task: usize, epochs: u64, versions: u64 },
+    Wait { millis: u8 },
+    Release,
+    List { context: Option<usize>, state: Option<usize>, age: Option<u8>, page_size: usize },
+    Look { task: usize, sequence: u64, latest: usize },
+}
+
+fn steps() -> impl Strategy<Value = Vec<Step>> {
+    let task = 0..TASKS;
+    let step = prop_oneof![
+        3 => (task.clone(), 0..2_usize, any::<Option<u8>>()).prop_map(|(task, context, remember)| Step::Create { task, context, remember: remember.map(|n| n % 4) }),
+        8 => (task.clone(), 0..11_usize, any::<bool>()).prop_map(|(task, command, by_agent)| Step::Decide { task, command, by_agent }),
+        4 => (task.clone(), Just(1)).prop_map(|(task, command)| Step::Decide { task, command, by_agent: false }),
+        5 => (task.clone(), 0..2_usize, any::<bool>(), any::<bool>()).prop_map(|(task, artifact, append, last)| Step::Chunk { task, artifact, append, last }),
+        2 => (task.clone(), 0..2_u64, 0..3_u64).prop_map(|(task, epochs, versions)| Step::Stale { task, epochs, versions }),
+        4 => any::<u8>().prop_map(|millis| Step::Wait { millis }),
+        1 => Just(Step::Release),
+        2 => (proptest::option::of(0..3_usize), proptest::option::of(0..8_usize), any::<Option<u8>>(), 1..4_usize)
+            .prop_map(|(context, state, age, page_size)| Step::List { context, state, age, page_size }),
+        2 => (task, 0..20_u64, 0..4_usize).prop_map(|(task, sequence, latest)| Step::Look { task, sequence, latest }),
+    ];
+    vec(step, 1..=STEPS_MAX)
+}
+
+/// Whatever is asked in whatever order, the store answers as the memory store does.
+pub async fn random_commands_get_the_answers_of_the_memory_store(open: &impl AsyncFn() -> TestStore) {
+    let mut runner = TestRunner::deterministic();
+    for _ in 0..CASES {
+        let mut tree = steps().new_tree(&mut runner).expect("steps");
+        let Err(mut difference) = Pair::run(open, &tree.current()).await else { continue };
+        let mut smallest = tree.current();
+        for _ in 0..SHRINKS_MAX {
+            match Pair::run(open, &tree.current()).await {
+                Err(found) => {
+                    (difference, smallest) = (found, tree.current());
+                    if !tree.simplify() {
+                        break;
+                    }
+                }
+                Ok(()) => {
+                    if !tree.complicate() {
+                        break;
+                    }
+                }
+            }
+        }
+        panic!("{difference}\nafter {smallest:#?}");
+    }
+}
+
+/// The store on trial and the memory store, which are asked the same.
+struct Pair {
+    test: TestStore,
+    memory: MemoryStore,
+    millis: i64,
+    messages: usize,
+}
+
+/// What the engine can tell apart in a refusal.
+#[derive(Debug, PartialEq)]
+enum Refusal {
+    Conflict(TaskId),
+    LeaseLost(TaskId, u64),
+    NotFound(TaskId),
+    Duplicate(TaskId, [u8; 32]),
+    Other(String),
+}
+
+impl From<StoreError> for Refusal {
+    fn from(error: StoreError) -> Self {
+        match error {
+            StoreError::Conflict { task } => Self::Conflict(task),
+            StoreError::LeaseLost { task, epoch } => Self::LeaseLost(task, epoch),
+            StoreError::NotFound { task } => Self::NotFound(task),
+            StoreError::Duplicate { task, digest } => Self::Duplicate(task, digest),
+            other @ (StoreError::LogFull { .. } | StoreError::Unavailable { .. } | StoreError::Corrupt { .. }) => {
+                Self::Other(format!("{other:?}"))
+            }
+        }
+    }
+}
+
+fn same<T: Debug + PartialEq>(what: &str, store: Result<T, StoreError>, memory: Result<T, StoreError>) -> Result<(), String> {
+    let (store, memory) = (store.map_err(Refusal::from), memory.map_err(Refusal::from));
+    if store == memory { Ok(()) } else { Err(format!("{what}: the store says\n{store:#?}\nand the memory store\n{memory:#?}")) }
+}
+
+impl Pair {
+    async fn run(open: &impl AsyncFn() -> TestStore, steps: &[Step]) -> Result<(), String> {
+        let mut pair = Self { test: open().await, memory: MemoryStore::new(), millis: 0, messages: 0 };
+        for step in steps {
+            pair.step(step).await?;
+            pair.compare_due().await?;
+        }
+        for task in 0..TASKS {
+            pair.compare_task(task).await?;
+        }
+        for scope in [of(0), of(1)] {
+            pair.compare_list(ListQuery { history: HistoryLimit::All, artifacts: true, ..everything(&scope) }).await?;
+        }
+        Ok(())
+    }
+
+    async fn step(&mut self, step: &Step) -> Result<(), String> {
+        match *step {
+            Step::Create { task, context, remember } => self.create(task, context, remember).await,
+            Step::Decide { task, command, by_agent } => self.decide(task, command, by_agent).await,
+            Step::Chunk { task, artifact, append, last } => self.chunk(task, artifact, append, last).await,
+            Step::Stale { task, epochs, versions } => self.stale(task, epochs, versions).await,
+            Step::Wait { millis } => {
+                self.millis += i64::from(millis);
+                Ok(())
+            }
+            Step::Release => {
+                let now = at(self.millis);
+                same("release_leases", self.test.store().release_leases(now).await, self.memory.release_leases(now).await)
+            }
+            Step::List { context, state, age, page_size } => {
+                let context = context.map(|n| context_id(&format!("context-{n}")));
+                let state = state.map(|n| TaskState::ALL[n]);
+                let status_timestamp_after = age.map(|age| at(self.millis - i64::from(age)));
+                for scope in [of(0), of(1)] {
+                    let query = ListQuery { context_id: context.clone(), state, status_timestamp_after, page_size, ..everything(&scope) };
+                    self.compare_list(query).await?;
+                }
+                Ok(())
+            }
+            Step::Look { task, sequence, latest } => {
+                let query = SnapshotQuery { at: Some(sequence), history: HistoryLimit::Latest(latest), artifacts: true };
+                self.compare_snapshot(task, query).await
+            }
+        }
+    }
+
+    async fn commit(&mut self, what: &str, commit: Commit) -> Result<(), String> {
+        let answer = self.test.store().commit(commit.clone()).await;
+        same(what, answer, self.memory.commit(commit).await)
+    }
+
+    async fn head(&self, task: usize) -> Option<TaskHead> {
+        self.memory.load(&of(task), &id(task)).await.expect("memory answers")
+    }
+
+    fn message(&mut self) -> String {
+        self.messages += 1;
+        format!("message-{}", self.messages)
+    }
+
+    async fn create(&mut self, task: usize, context: usize, remember: Option<u8>) -> Result<(), String> {
+        let head = TaskHead::submitted(id(task), context_id(&format!("context-{context}")), at(self.millis));
+        // Which of two refusals comes first is not promised, so that a known task is not made by a known message.
+        let remember = if self.head(task).await.is_some() { None } else { remember };
+        let dedup = remember.map(|n| Dedup {
+            scope: of(task),
+            message_id: message_id(&format!("known-{n}")),
+            digest: [n; 32],
+            expires_at: at(self.millis + 300),
+        });
+        let first = user_message(&self.message(), "begin");
+        let commit = Commit { dedup, ..creation(&of(task), &head, Some(object("n", 1)), first) };
+        self.commit("create", commit).await
+    }
+
+    async fn decide(&mut self, task: usize, command: usize, by_agent: bool) -> Result<(), String> {
+        let Some(head) = self.head(task).await else { return Ok(()) };
+        let command = command_of(command, &self.message());
+        let (writer, expect) = if by_agent {
+            let epoch = head.epoch;
+            (Writer::Agent { epoch }, Expect::LeaseAndVersion { epoch, version: head.version })
+        } else {
+            (Writer::Engine, Expect::Version(head.version))
+        };
+        let now = at(self.millis);
+        let Ok(transition) = decide(&head, command, writer, now) else { return Ok(()) };
+        if transition.is_empty(&head) {
+            return Ok(());
+        }
+        self.commit("decide", commit_of(expect, transition, now)).await
+    }
+
+    async fn chunk(&mut self, task: usize, artifact: usize, append: bool, last: bool) -> Result<(), String> {
+        let Some(head) = self.head(task).await else { return Ok(()) };
+        let name = format!("artifact-{artifact}");
+        let artifact = ArtifactId::new(&name).expect("an id");
+        let known = self.memory.artifact(&of(task), &head.id, &artifact, None).await.expect("memory answers").is_some();
+        let update = ArtifactUpdate { last_chunk: last, ..piece(&name, &self.message(), append && known) };
+        self.commit("chunk", commit_of_pieces(&head, [update], at(self.millis))).await
+    }
+
+    /// A commit by someone whose epoch or version may be wrong, or whose task may be unknown.
+    async fn stale(&mut self, task: usize, epochs: u64, versions: u64) -> Result<(), String> {
+        let unknown = TaskHead::submitted(id(task), context_id("context-0"), at(0));
+        let head = self.head(task).await.unwrap_or(unknown);
+        let commit = commit_of_pieces(&head, [piece("stale", "x", false)], at(self.millis));
+        let (epoch, version) = (head.epoch + epochs, head.version + versions);
+        let next = TaskHead { version: head.version + 1, ..head };
+        let expect = if versions == 2 { Expect::Version(version) } else { Expect::LeaseAndVersion { epoch, version } };
+        self.commit("stale", Commit { expect, head: Some(next), ..commit }).await
+    }
+
+    async fn compare_due(&self) -> Result<(), String> {
+        let now = at(self.millis);
+        same("next_due", self.test.store().next_due().await, self.memory.next_due().await)?;
+        let (store, memory) = (self.test.store().due(now, TASKS).await, self.memory.due(now, TASKS).await);
+        // The order of tasks that are due at the same time is not promised.
+        let sorted = |mut claims: Vec<crate::Claim>| {
+            claims.sort_by(|one, other| (one.head.due_at, &one.head.id).cmp(&(other.head.due_at, &other.head.id)));
+            claims
+        };
+        same("due", store.map(sorted), memory.map(sorted))
+    }
+
+    async fn compare_list(&self, mut query: ListQuery) -> Result<(), String> {
+        loop {
+            let (store, memory) = (self.test.store().list(query.clone()).await, self.memory.list(query.clone()).await);
+            let next = memory.as_ref().ok().and_then(|page| page.next.clone());
+            same(&format!("{query:?}"), store, memory)?;
+            if next.is_none() {
+                return Ok(());
+            }
+            query.after = next;
+        }
+    }
+
+    async fn compare_snapshot(&self, task: usize, query: SnapshotQuery) -> Result<(), String> {
+        for scope in [of(task), of(task + 1)] {
+            let store = self.test.store().snapshot(&scope, &id(task), query).await;
+            same(&format!("{query:?}"), store, self.memory.snapshot(&scope, &id(task), query).await)?;
+        }
+        Ok(())
+    }
+
+    async fn compare_task(&self, task: usize) -> Result<(), String> {
+        let (store, memory, id) = (self.test.store(), &self.memory, id(task));
+        self.compare_snapshot(task, NOW).await?;
+        same("load", store.load(&of(task), &id).await, memory.load(&of(task), &id).await)?;
+        same("events_after", store.events_after(&id, 0, 1000).await, memory.events_after(&id, 0, 1000).await)?;
+        let ordinals: Vec<u64> = (0..STEPS_MAX as u64).collect();
+        same("messages", store.messages(&id, &ordinals).await, memory.messages(&id, &ordinals).await)?;
+        let ids = [id.clone()];
+        same("last_sequences", store.last_sequences(&ids).await, memory.last_sequences(&ids).await)?;
+        for artifact in ["artifact-0", "artifact-1"].map(|id| ArtifactId::new(id).expect("an id")) {
+            let (versions, known) = (
+                store.artifact_versions(&of(task), &id, &artifact, None, 100).await,
+                memory.artifact_versions(&of(task), &id, &artifact, None, 100).await,
+            );
+            same("artifact_versions", versions, known)?;
+            for version in [None, Some(1), Some(2)] {
+                let (got, known) =
+                    (store.artifact(&of(task), &id, &artifact, version).await, memory.artifact(&of(task), &id, &artifact, version).await);
+                same("artifact", got, known)?;
+            }
+        }
+        Ok(())
+    }
+}
+
+/// The scope of a task: two tasks share one.
+fn of(task: usize) -> Scope {
+    scope(if task.is_multiple_of(2) { "even" } else { "odd" }, "owner")
+}
+
+fn id(task: usize) -> TaskId {
+    task_id(&format!("task-{task}"))
+}
+
+fn command_of(number: usize, message: &str) -> Command {
+    let word = || Some(agent_message(message, "so"));
+    match number {
+        0 | 1 => Command::Start,
+        2 => progress(message),
+        3 => ask(message),
+        4 => Command::RequireAuth { message: agent_message(message, "who?"), resume_after: Some(std::time::Duration::from_millis(50)) },
+        5 => complete(),
+        6 => Command::Fail { message: word() },
+        7 => Command::Resume,
+        8 => Command::Cancel,
+        9 => Command::FinishCancel { message: word() },
+        _ => reply(message),
+    }
+}
