@@ -6,6 +6,8 @@ use std::time::Duration;
 use bytes::Bytes;
 use serde_json::{Value, json};
 
+use crate::json::{JsonError, JsonErrorKind};
+
 /// The `domain` of each `google.rpc.ErrorInfo` that this server sends (§11.6).
 pub const ERROR_DOMAIN: &str = "a2a-protocol.org";
 
@@ -204,9 +206,10 @@ impl A2aError {
     /// Invalid argument for these violations; the first one is told in the message.
     #[must_use]
     pub fn invalid_argument(violations: Vec<FieldViolation>) -> Self {
-        let message = violations
-            .first()
-            .map(|first| format!("invalid parameters: {}: {}", first.field, first.description));
+        let message = violations.first().map(|first| match first.field.as_str() {
+            "" => format!("invalid parameters: {}", first.description),
+            field => format!("invalid parameters: {field}: {}", first.description),
+        });
         let mut error = Self::new(ErrorCode::InvalidArgument, message.unwrap_or_default());
         error.violations = violations;
         error
@@ -322,5 +325,24 @@ impl std::error::Error for A2aError {}
 impl From<ErrorCode> for A2aError {
     fn from(code: ErrorCode) -> Self {
         Self::new(code, "")
+    }
+}
+
+/// What is not JSON is a parse error; JSON of the wrong form is an invalid argument that names the
+/// member.
+impl From<JsonError> for A2aError {
+    fn from(error: JsonError) -> Self {
+        match error.kind {
+            JsonErrorKind::Syntax => Self::new(
+                ErrorCode::ParseError,
+                format!("invalid JSON payload: {}", error.message),
+            ),
+            JsonErrorKind::Depth | JsonErrorKind::Invalid => {
+                Self::invalid_argument(vec![FieldViolation {
+                    field: error.path,
+                    description: error.message,
+                }])
+            }
+        }
     }
 }

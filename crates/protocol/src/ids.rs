@@ -221,24 +221,14 @@ id! {
 id! {
     /// Names the tenant that a request is for; empty when there is none. At most
     /// [`Tenant::BYTES_MAX`] bytes, no control characters, no slash (it is one segment of a path).
+    #[derive(Default)]
     Tenant, "tenant", 256, true, false
 }
 id! {
     /// Names who owns a task; empty when callers are not told apart. At most [`Owner::BYTES_MAX`]
     /// bytes, no control characters.
+    #[derive(Default)]
     Owner, "owner", 256, true, true
-}
-
-impl Default for Tenant {
-    fn default() -> Self {
-        Self(Arc::default())
-    }
-}
-
-impl Default for Owner {
-    fn default() -> Self {
-        Self(Arc::default())
-    }
 }
 
 #[cfg(test)]

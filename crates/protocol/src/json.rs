@@ -25,6 +25,9 @@ pub(crate) use member::{ElementRef, Member, MemberRef, MemberSeed, read_nullable
 pub(crate) use path::{Segment, within};
 
 /// A JSON object with its members in the order in which they came: `google.protobuf.Struct`.
+///
+/// Whole numbers keep their digits from -2⁶³ to 2⁶⁴ - 1; past that, and with a fraction or an
+/// exponent, a number is the nearest double. Of a key given twice the last value wins.
 pub type JsonObject = serde_json::Map<String, serde_json::Value>;
 
 /// How many levels of arrays and objects may be inside each other, the outermost counted.

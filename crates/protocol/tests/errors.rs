@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use longhaul_protocol::{A2aError, ErrorCode, FieldViolation};
+use longhaul_protocol::{A2aError, ErrorCode, FieldViolation, from_json, wire};
 use serde_json::{Value, json};
 
 #[test]
@@ -116,4 +116,21 @@ fn metadata_has_each_key_once() {
         .with_metadata("supported", "0.3")
         .with_metadata("supported", "1.0");
     assert_eq!(error.metadata, [("supported".to_owned(), "1.0".to_owned())]);
+}
+
+#[test]
+fn broken_json_is_a_parse_error_and_wrong_json_an_invalid_argument() {
+    let read =
+        |json: &str| A2aError::from(from_json::<wire::Message>(json.as_bytes()).unwrap_err());
+    assert_eq!(read("{").code, ErrorCode::ParseError);
+    assert_eq!(read("[]").code, ErrorCode::InvalidArgument);
+    let error = read(r#"{"parts":[{"raw":"!"}]}"#);
+    assert_eq!(error.code, ErrorCode::InvalidArgument);
+    assert_eq!(error.violations[0].field, "parts[0].raw");
+    assert_eq!(
+        error.message,
+        "invalid parameters: parts[0].raw: must be base64"
+    );
+    let deep = format!(r#"{{"metadata":{{"a":{}"#, "[".repeat(10_000));
+    assert_eq!(read(&deep).code, ErrorCode::InvalidArgument);
 }

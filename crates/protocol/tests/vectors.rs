@@ -1,5 +1,12 @@
 //! The golden vectors of the reference ProtoJSON parser hold for the wire layer.
 
+#![expect(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    clippy::panic,
+    reason = "a helper of a test fails as the test does"
+)]
+
 use longhaul_protocol::json::ProtoJson;
 use longhaul_protocol::{JsonError, Timestamp, from_json, to_json, wire};
 use serde_json::{Map, Value};
