@@ -67,6 +67,9 @@ struct RunArgs {
     /// Also writes the figures as JSON.
     #[arg(long, value_name = "FILE")]
     json: Option<PathBuf>,
+    /// Also writes the figures as tables in Markdown.
+    #[arg(long, value_name = "FILE")]
+    markdown: Option<PathBuf>,
     /// Ends with code 1 when a target is missed or a section could not be measured.
     #[arg(long)]
     strict: bool,

@@ -204,13 +204,52 @@ impl Section {
     }
 }
 
+impl Report {
+    /// The report as tables for `docs/performance.md`.
+    pub fn to_markdown(&self) -> String {
+        let mut text = format!(
+            "`longhaul-bench {}` on {}",
+            self.command,
+            self.machine.to_text()
+        );
+        for section in &self.sections {
+            text.push_str(&format!(
+                "\n### {}\n\n| what | figure | beside | target | |\n| --- | ---: | --- | --- | --- |\n",
+                section.name
+            ));
+            for figure in &section.figures {
+                let judged = figure
+                    .judged
+                    .as_ref()
+                    .map_or_else(|| "| | |".to_owned(), Judged::to_cells);
+                let (value, unit) = (number(figure.value), figure.unit);
+                text.push_str(&format!(
+                    "| {} | {value} {unit} | {judged} |\n",
+                    figure.what
+                ));
+            }
+            if let Some(error) = &section.error {
+                text.push_str(&format!("\nNot measured: {error}.\n"));
+            }
+        }
+        text
+    }
+}
+
 impl Judged {
+    fn to_cells(&self) -> String {
+        let (sign, verdict) = self.words();
+        let kind = if self.aim { " (aim)" } else { "" };
+        format!(
+            "{} {} | {sign} {}{kind} | {verdict}",
+            number(self.measured),
+            self.meaning,
+            number(self.target)
+        )
+    }
+
     fn to_text(&self) -> String {
-        let sign = match self.bound {
-            Bound::AtLeast => ">=",
-            Bound::AtMost => "<=",
-        };
-        let verdict = if self.met { "met" } else { "MISSED" };
+        let (sign, verdict) = self.words();
         let word = if self.aim { "aim" } else { "target" };
         format!(
             "{} {} ({word} {sign} {}) {verdict}",
@@ -218,6 +257,14 @@ impl Judged {
             self.meaning,
             number(self.target)
         )
+    }
+
+    fn words(&self) -> (&'static str, &'static str) {
+        let sign = match self.bound {
+            Bound::AtLeast => ">=",
+            Bound::AtMost => "<=",
+        };
+        (sign, if self.met { "met" } else { "MISSED" })
     }
 }
 
