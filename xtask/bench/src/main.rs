@@ -142,6 +142,10 @@ async fn measure(args: RunArgs) -> Result<ExitCode> {
         std::fs::write(path, text + "\n")
             .with_context(|| format!("cannot write {}", path.display()))?;
     }
+    if let Some(path) = &args.markdown {
+        std::fs::write(path, report.to_markdown())
+            .with_context(|| format!("cannot write {}", path.display()))?;
+    }
     if !args.keep {
         run.clean_up()?;
     }

@@ -317,13 +317,41 @@ mod tests {
     }
 
     #[test]
-    fn a_section_that_failed_is_not_met() {
-        let machine = Machine {
+    fn an_aim_that_is_missed_fails_no_run() {
+        let figure = Figure::new("sends", 10.0, "/s")
+            .ratio(100.0, "floor", Bound::AtLeast, 0.2)
+            .aim();
+        let section = Section {
+            name: "sends",
+            error: None,
+            figures: vec![figure],
+        };
+        let report = Report {
+            command: String::new(),
+            machine: nowhere(),
+            sections: vec![section],
+        };
+        assert!(report.all_met());
+        let row = "| sends | 10.00 /s | 0.100 of floor | >= 0.200 (aim) | MISSED |\n";
+        assert!(
+            report.to_markdown().ends_with(row),
+            "{}",
+            report.to_markdown()
+        );
+    }
+
+    fn nowhere() -> Machine {
+        Machine {
             processor: String::new(),
             processors: 1,
             kernel: String::new(),
             sqlite: "",
-        };
+        }
+    }
+
+    #[test]
+    fn a_section_that_failed_is_not_met() {
+        let machine = nowhere();
         let section = Section {
             name: "list",
             error: Some("needs a fill".to_owned()),
