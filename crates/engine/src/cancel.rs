@@ -1,0 +1,101 @@
+//! CancelTask (A2A §3.1.5).
+
+use std::sync::Arc;
+
+use longhaul_lifecycle::{Command, Rejection, TaskHead, Writer};
+use longhaul_protocol::{TaskId, wire};
+use longhaul_store::{Commit, Expect, HistoryLimit, NewMessage, Scope, StoreError, TurnRequest};
+
+use crate::engine::{Inner, contended, known_form, log_change, status_time};
+use crate::schedule::decide_all;
+use crate::{Engine, EngineError};
+
+/// What became of one command.
+enum Done {
+    /// It is stored; whether the agent has to be told, and its turn ended.
+    Stored { tell_agent: bool },
+    /// The task had ended before.
+    Ended,
+}
+
+impl Engine {
+    /// Cancels a task (A2A §3.1.5). A running turn is told, and has `cancel_grace` to end by itself; the answer is the
+    /// task as it then is: canceled, or as the agent ended it in time.
+    ///
+    /// # Errors
+    ///
+    /// [`EngineError::TaskNotFound`], [`EngineError::TaskNotCancelable`], [`EngineError::Unavailable`].
+    ///
+    /// # Cancel safety
+    ///
+    /// The wish is stored before the agent is told, and the cancel is brought to its end without its caller.
+    pub async fn cancel_task(&self, scope: &Scope, task_id: &str) -> Result<wire::Task, EngineError> {
+        let task_id = known_form(task_id)?;
+        let (inner, scope) = (Arc::clone(&self.inner), scope.clone());
+        // On its own, so that a caller who leaves does not leave a turn behind that was told to stop and is waited for.
+        let canceling = self.inner.tracker.spawn(async move { inner.cancel(&scope, &task_id).await });
+        match canceling.await {
+            Ok(result) => result,
+            Err(error) => Err(EngineError::Internal { action: "cancel the task", source: Box::new(error) }),
+        }
+    }
+}
+
+impl Inner {
+    async fn cancel(self: &Arc<Self>, scope: &Scope, task_id: &TaskId) -> Result<wire::Task, EngineError> {
+        let subscription = self.hub.subscribe(task_id);
+        match self.command(scope, task_id, Command::Cancel, Writer::Caller).await? {
+            Done::Ended => return Err(EngineError::TaskNotCancelable(task_id.clone())),
+            Done::Stored { tell_agent: false } => {}
+            Done::Stored { tell_agent: true } => {
+                self.running.cancel(task_id);
+                let rests = self.wait_until_it_rests(scope, task_id, &subscription);
+                let in_time = tokio::time::timeout(self.config.cancel_grace, rests).await;
+                let ended = in_time.is_ok() && self.load(scope, task_id).await?.state.is_terminal();
+                if !ended {
+                    self.command(scope, task_id, Command::FinishCancel { message: None }, Writer::Engine).await?;
+                    self.running.abort(task_id);
+                }
+            }
+        }
+        Ok(self.snapshot(scope, task_id, None, HistoryLimit::All).await?.task)
+    }
+
+    /// Decides one command and commits it, again when another writer was first.
+    async fn command(self: &Arc<Self>, scope: &Scope, task_id: &TaskId, command: Command, writer: Writer) -> Result<Done, EngineError> {
+        for _ in 0..self.config.conflicts_max {
+            let head = self.load(scope, task_id).await?;
+            let now = status_time(&head, self.clock.now());
+            let (transition, events) = match decide_all(&head, vec![command.clone()], writer, now) {
+                Ok(decided) => decided,
+                Err(Rejection::Ended(_)) => return Ok(Done::Ended),
+                Err(rejection) => return Err(EngineError::UnsupportedOperation(format!("task {task_id}: {rejection}"))),
+            };
+            let tell_agent = transition.tell_agent;
+            if transition.is_empty(&head) {
+                return Ok(Done::Stored { tell_agent });
+            }
+            let join = |message| NewMessage { message, request: TurnRequest::default() };
+            let commit = Commit {
+                task_id: task_id.clone(),
+                expect: Expect::Version(head.version),
+                head: Some(transition.head.clone()),
+                events: events.clone(),
+                messages: transition.history.into_iter().map(join).collect(),
+                dedup: None,
+                now,
+            };
+            match self.store.commit(commit).await {
+                Ok(committed) => {
+                    let head = TaskHead { last_sequence: committed.last_sequence, ..transition.head };
+                    self.told(task_id, committed.last_sequence, &events);
+                    log_change(&head, committed.last_sequence);
+                    return Ok(Done::Stored { tell_agent });
+                }
+                Err(StoreError::Conflict { .. }) => {}
+                Err(error) => return Err(EngineError::store("change the task", error)),
+            }
+        }
+        Err(contended(task_id))
+    }
+}

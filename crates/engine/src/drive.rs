@@ -1,0 +1,313 @@
+//! Runs one turn: polls the agent, commits what it writes in groups, and commits its outcome.
+
+use std::collections::VecDeque;
+use std::pin::Pin;
+use std::sync::Arc;
+use std::time::Duration;
+
+use longhaul_lifecycle::{ArtifactLedger, Command, TaskHead, Writer, decide};
+use longhaul_protocol::{ArtifactId, Message, wire};
+use longhaul_store::{ArtifactFold, Commit, EventKind, Expect, NewEvent, NewMessage, Scope, StoreError, TurnRequest, artifact_update};
+
+use crate::engine::{Inner, Worker, log_change, status_events, status_time};
+use crate::turn::{MessageIds, TurnShared, TurnState, Write};
+use crate::unwind::CatchUnwind;
+use crate::{AgentError, Outcome, Turn, text_part};
+
+/// A turn that has its lease and is ready to run.
+#[derive(Debug)]
+pub(crate) struct TurnStart {
+    pub scope: Scope,
+    /// The head with the lease taken.
+    pub head: TaskHead,
+    pub message: Message,
+    pub request: TurnRequest,
+    /// The task as its caller will see it, for a task that begins with this turn.
+    pub view: Option<View>,
+    pub worker: Worker,
+}
+
+/// How a turn ended: with the head that its last commit left, and the task as a fold of its own writes if nobody else
+/// wrote meanwhile.
+#[derive(Debug)]
+pub(crate) struct TurnEnd {
+    pub head: Option<TaskHead>,
+    pub view: Option<wire::Task>,
+}
+
+/// How large a view may grow before the store has to be asked instead, in bytes of events.
+const VIEW_BYTES_MAX: usize = 256 * 1024;
+const RETRY_DELAY_MAX: Duration = Duration::from_secs(1);
+
+/// The task as a fold of what this process wrote: it spares the read of what was just written.
+#[derive(Debug)]
+pub(crate) struct View {
+    task: wire::Task,
+    fold: ArtifactFold,
+    sequence: u64,
+    bytes: usize,
+}
+
+impl View {
+    /// A view of a task that was created just now.
+    pub fn new(head: &TaskHead, metadata: Option<longhaul_protocol::JsonObject>, message: &Message, sequence: u64) -> Self {
+        let task = wire::Task {
+            id: head.id.as_str().to_owned(),
+            context_id: head.context_id.as_str().to_owned(),
+            history: vec![message.as_wire().clone()],
+            metadata,
+            ..wire::Task::default()
+        };
+        Self { task, fold: ArtifactFold::default(), sequence, bytes: 0 }
+    }
+
+    /// Takes in a commit; `None` when somebody else wrote in between, or when it grows too large.
+    fn grown(mut self, group: &Group, last_sequence: u64) -> Option<Self> {
+        self.sequence += group.events.len() as u64;
+        self.bytes += group.events.iter().map(|event| event.payload.len()).sum::<usize>();
+        if self.sequence != last_sequence || self.bytes > VIEW_BYTES_MAX {
+            return None;
+        }
+        for event in &group.events {
+            if let Some(update) = artifact_update(event.kind, 0, &event.payload).ok()? {
+                self.fold.apply(update);
+            }
+        }
+        self.task.history.extend(group.history.iter().map(|message| message.as_wire().clone()));
+        Some(self)
+    }
+
+    fn into_task(self, head: &TaskHead) -> wire::Task {
+        let status = wire::TaskStatus {
+            state: head.state.into(),
+            message: head.status_message.as_ref().map(|message| message.as_wire().clone()),
+            timestamp: Some(head.status_timestamp),
+        };
+        wire::Task { status: Some(status), artifacts: self.fold.into_artifacts(), ..self.task }
+    }
+}
+
+/// The lease is over: whatever the agent does counts no more.
+struct Lost;
+
+type Stored = Result<(TaskHead, Group), Lost>;
+
+/// What one commit writes.
+#[derive(Debug, Default)]
+struct Group {
+    events: Vec<NewEvent>,
+    history: Vec<Message>,
+    /// Whether anything but artifacts is written.
+    decides: bool,
+}
+
+/// Runs a turn to its end.
+pub(crate) async fn drive(inner: Arc<Inner>, start: TurnStart) -> TurnEnd {
+    let TurnStart { scope, head, message, request, mut view, worker } = start;
+    let mut end = TurnEnd { head: None, view: None };
+    let ledger = match ledger(&inner, &head).await {
+        Ok(ledger) => ledger,
+        Err(error) => {
+            tracing::error!(task_id = head.id.as_str(), error = &error as &dyn std::error::Error, "cannot read the task's log");
+            return end;
+        }
+    };
+    let shared = Arc::new(shared(&inner, &head, ledger));
+    let registered = inner.running.register(Arc::clone(&shared));
+    if head.cancel_requested {
+        shared.cancel.cancel();
+    }
+    let history = head.turn_message;
+    let mut turn = Turn { message, request, history, writer: crate::TurnWriter { shared: Arc::clone(&shared) } };
+    let agent = Arc::clone(&inner.agent);
+    let mut running = CatchUnwind(Box::pin(async move { agent.run(&mut turn).await }));
+    let mut outcome = None;
+    let mut head = head;
+    let mut commit: Option<Pin<Box<dyn Future<Output = Stored> + Send>>> = None;
+    loop {
+        tokio::select! {
+            biased;
+            () = registered.abort.cancelled() => break,
+            result = &mut running, if outcome.is_none() => {
+                outcome = Some(command_of(&shared, result.unwrap_or_else(|panic| Err(AgentError::new(panic)))));
+            }
+            stored = async { match commit.as_mut() { Some(commit) => commit.await, None => std::future::pending().await } } => {
+                commit = None;
+                let Ok((new_head, group)) = stored else { break };
+                view = view.take().and_then(|view| view.grown(&group, new_head.last_sequence));
+                head = new_head;
+                if !head.leased {
+                    end.view = view.take().map(|view| view.into_task(&head));
+                    end.head = Some(head);
+                    break;
+                }
+            }
+            () = shared.written.notified(), if commit.is_none() && outcome.is_none() => {}
+        }
+        if commit.is_none() {
+            let writes = shared.take_written();
+            let last = outcome.as_mut().and_then(Option::take);
+            if !writes.is_empty() || last.is_some() {
+                commit = Some(Box::pin(store(Arc::clone(&inner), scope.clone(), head.clone(), Arc::clone(&shared), writes, last)));
+            }
+        }
+    }
+    shared.end();
+    drop(registered);
+    if end.head.as_ref().is_some_and(|head| head.due_at.is_some()) {
+        inner.due();
+    }
+    drop(worker);
+    end
+}
+
+fn shared(inner: &Arc<Inner>, head: &TaskHead, ledger: ArtifactLedger) -> TurnShared {
+    let (ids, clock) = (Arc::clone(&inner.ids), Arc::clone(&inner.clock));
+    let message_ids = MessageIds(Arc::new(move || ids.message_id(clock.now())));
+    let state = TurnState { ledger, inbox: head.waiting.clone(), ..TurnState::default() };
+    let (task_id, context_id) = (head.id.clone(), head.context_id.clone());
+    let event_bytes_max = inner.config.event_bytes_max;
+    TurnShared::new(task_id, context_id, head.attempt, head.epoch, event_bytes_max, Arc::clone(&inner.store), message_ids, state)
+}
+
+/// What is known of the task's artifacts when the turn begins. A task's first events are its creation and its start.
+async fn ledger(inner: &Inner, head: &TaskHead) -> Result<ArtifactLedger, StoreError> {
+    let mut ledger = ArtifactLedger::default();
+    let mut after = 2;
+    while after < head.last_sequence {
+        let events = inner.store.events_after(&head.id, after, 256).await?;
+        let Some(last) = events.last() else { break };
+        after = last.sequence;
+        for event in &events {
+            let Some(update) = artifact_update(event.kind, event.sequence, &event.payload)? else { continue };
+            let known = update.artifact.and_then(|artifact| ArtifactId::new(artifact.artifact_id).ok());
+            let known = known.ok_or_else(|| StoreError::corrupt(format!("event {} names no artifact", event.sequence)))?;
+            ledger.apply(&known, update.append, update.last_chunk).map_err(|error| StoreError::corrupt(error.to_string()))?;
+        }
+    }
+    Ok(ledger)
+}
+
+/// The command that an agent's end of a turn amounts to.
+fn command_of(shared: &TurnShared, result: Result<Outcome, AgentError>) -> Option<Command> {
+    let canceled = shared.cancel.is_cancelled();
+    let command = result.map_err(|error| Box::new(error) as Box<dyn std::error::Error>).and_then(|outcome| {
+        let message = |parts: Option<Vec<wire::Part>>| parts.map(|parts| shared.message(parts)).transpose();
+        Ok(match outcome {
+            Outcome::Complete(parts) => Command::Complete { message: message(parts)? },
+            Outcome::Fail(parts) => Command::Fail { message: message(parts)? },
+            Outcome::Reject(parts) => Command::Reject { message: message(parts)? },
+            Outcome::Canceled(parts) if canceled => Command::FinishCancel { message: message(parts)? },
+            Outcome::Canceled(_) => return Err("the agent says that it was canceled, but nobody asked for that".into()),
+            Outcome::RequireInput(parts) => Command::RequireInput { message: shared.message(parts)? },
+            Outcome::RequireAuth { parts, resume_after } => Command::RequireAuth { message: shared.message(parts)?, resume_after },
+        })
+    });
+    Some(command.unwrap_or_else(|error| {
+        if canceled {
+            return Command::FinishCancel { message: None };
+        }
+        let task_id = shared.task_id.as_str();
+        tracing::warn!(task_id, attempt = shared.attempt, error = error.as_ref(), "the agent failed");
+        Command::Fail { message: shared.message(vec![text_part("the agent failed")]).ok() }
+    }))
+}
+
+/// Commits what the agent wrote, and its outcome if there is one, until it is stored or the lease turns out to be over.
+async fn store(
+    inner: Arc<Inner>,
+    scope: Scope,
+    mut head: TaskHead,
+    shared: Arc<TurnShared>,
+    writes: VecDeque<Write>,
+    last: Option<Command>,
+) -> Stored {
+    let mut delay = Duration::from_millis(10);
+    loop {
+        let Ok((group, next)) = group(&inner, &head, &shared, &writes, last.as_ref()) else { return Err(Lost) };
+        let expect = match group.decides {
+            true => Expect::LeaseAndVersion { epoch: shared.epoch, version: head.version },
+            false => Expect::Lease { epoch: shared.epoch },
+        };
+        let new_message = |message: &Message| NewMessage { message: message.clone(), request: TurnRequest::default() };
+        let commit = Commit {
+            task_id: head.id.clone(),
+            expect,
+            head: group.decides.then(|| next.clone()),
+            events: group.events.clone(),
+            messages: group.history.iter().map(new_message).collect(),
+            dedup: None,
+            now: inner.clock.now(),
+        };
+        match inner.store.commit(commit).await {
+            Ok(committed) => {
+                let next = TaskHead { last_sequence: committed.last_sequence, ..next };
+                inner.told(&next.id, committed.last_sequence, &group.events);
+                if group.decides {
+                    log_change(&next, committed.last_sequence);
+                }
+                return Ok((next, group));
+            }
+            Err(StoreError::Conflict { .. }) => match inner.store.load(&scope, &head.id).await {
+                Ok(Some(newer)) => head = newer,
+                Ok(None) => return Err(Lost),
+                Err(error) => again(&inner, &head, &error, &mut delay).await,
+            },
+            Err(StoreError::LeaseLost { .. } | StoreError::NotFound { .. }) => {
+                tracing::info!(task_id = head.id.as_str(), epoch = shared.epoch, "a write without its lease was refused");
+                return Err(Lost);
+            }
+            Err(error @ (StoreError::Unavailable { .. } | StoreError::Duplicate { .. })) => again(&inner, &head, &error, &mut delay).await,
+            Err(error @ (StoreError::LogFull { .. } | StoreError::Corrupt { .. })) => {
+                tracing::error!(task_id = head.id.as_str(), error = &error as &dyn std::error::Error, "cannot store what the agent wrote");
+                return Err(Lost);
+            }
+        }
+    }
+}
+
+/// A store that can't work now is asked again, ever more seldom: what the agent wrote must not be lost.
+async fn again(inner: &Inner, head: &TaskHead, error: &StoreError, delay: &mut Duration) {
+    tracing::warn!(task_id = head.id.as_str(), error = error as &dyn std::error::Error, "cannot store what the agent wrote, trying again");
+    inner.clock.sleep(*delay).await;
+    *delay = (*delay * 2).min(RETRY_DELAY_MAX);
+}
+
+/// Decides all writes on one head.
+fn group(
+    inner: &Inner,
+    head: &TaskHead,
+    shared: &TurnShared,
+    writes: &VecDeque<Write>,
+    last: Option<&Command>,
+) -> Result<(Group, TaskHead), Lost> {
+    let writer = Writer::Agent { epoch: shared.epoch };
+    let now = status_time(head, inner.clock.now());
+    let mut group = Group::default();
+    let mut next = head.clone();
+    let step = |group: &mut Group, next: &mut TaskHead, command: Command| {
+        let transition = decide(next, command, writer, now).map_err(|rejection| {
+            tracing::info!(task_id = head.id.as_str(), epoch = shared.epoch, %rejection, "a write of the agent was refused");
+            Lost
+        })?;
+        group.decides = true;
+        group.events.extend(status_events(&transition, &head.id, &head.context_id));
+        group.history.extend(transition.history);
+        *next = transition.head;
+        Ok(())
+    };
+    for write in writes {
+        match write {
+            Write::Artifact(event) => group.events.push(NewEvent { kind: EventKind::Artifact, payload: event.payload.clone() }),
+            Write::Progress { message, metadata } => {
+                step(&mut group, &mut next, Command::Progress { message: message.clone(), metadata: metadata.clone() })?;
+            }
+        }
+    }
+    if let Some(last) = last {
+        let consumed = shared.state().consumed.clone();
+        next.waiting.retain(|ordinal| !consumed.contains(ordinal));
+        step(&mut group, &mut next, last.clone())?;
+    }
+    Ok((group, next))
+}

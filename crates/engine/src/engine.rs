@@ -1,0 +1,247 @@
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
+
+use longhaul_lifecycle::{TaskHead, Transition};
+use longhaul_protocol::{ContextId, TaskId, Timestamp, json, wire};
+use longhaul_store::{EventKind, HistoryLimit, NewEvent, Scope, Snapshot, SnapshotQuery, Store, StoreError};
+use tokio::sync::{Notify, OwnedSemaphorePermit, Semaphore};
+use tokio_util::sync::CancellationToken;
+use tokio_util::task::TaskTracker;
+
+use crate::hub::Hub;
+use crate::running::Running;
+use crate::{Agent, Clock, Config, EngineError, IdSource};
+
+/// What an engine is made of.
+#[derive(Debug)]
+pub struct EngineParts {
+    /// Where tasks are kept.
+    pub store: Arc<dyn Store>,
+    /// What does the work.
+    pub agent: Arc<dyn Agent>,
+    /// Where time comes from.
+    pub clock: Arc<dyn Clock>,
+    /// Where ids come from.
+    pub ids: Arc<dyn IdSource>,
+    /// How it works.
+    pub config: Config,
+}
+
+/// The operations of A2A (§3.1) over a store and an agent. Cloning gives another handle to the same engine.
+#[derive(Clone, Debug)]
+pub struct Engine {
+    pub(crate) inner: Arc<Inner>,
+}
+
+#[derive(Debug)]
+pub(crate) struct Inner {
+    pub store: Arc<dyn Store>,
+    pub agent: Arc<dyn Agent>,
+    pub clock: Arc<dyn Clock>,
+    pub ids: Arc<dyn IdSource>,
+    pub config: Config,
+    pub hub: Arc<Hub>,
+    pub running: Arc<Running>,
+    workers: Arc<Semaphore>,
+    /// Rung when a task may have become due, or a worker free while tasks wait.
+    pub scheduler: Notify,
+    /// Whether tasks may be due that no worker has taken.
+    pub backlog: AtomicBool,
+    pub tracker: TaskTracker,
+    /// Nothing new is begun, and streams and waits end.
+    pub closing: CancellationToken,
+}
+
+impl Engine {
+    /// Makes an engine. It works after [`Engine::start`].
+    #[must_use]
+    pub fn new(parts: EngineParts) -> Self {
+        let EngineParts { store, agent, clock, ids, config } = parts;
+        let workers = Arc::new(Semaphore::new(config.workers_max.clamp(1, Semaphore::MAX_PERMITS)));
+        let inner = Inner {
+            store,
+            agent,
+            clock,
+            ids,
+            config,
+            hub: Arc::new(Hub::new()),
+            running: Arc::default(),
+            workers,
+            scheduler: Notify::new(),
+            backlog: AtomicBool::new(true),
+            tracker: TaskTracker::new(),
+            closing: CancellationToken::new(),
+        };
+        Self { inner: Arc::new(inner) }
+    }
+
+    /// Makes tasks due whose workers are gone, and begins to work. For the only instance on the store.
+    ///
+    /// # Errors
+    ///
+    /// [`EngineError::Unavailable`] when the store can't be written.
+    pub async fn start(&self) -> Result<(), EngineError> {
+        let inner = &self.inner;
+        let released = inner.store.release_leases(inner.clock.now()).await;
+        let released = released.map_err(|error| EngineError::store("take up interrupted tasks", error))?;
+        if released > 0 {
+            tracing::info!(tasks = released, "tasks whose worker is gone are due again");
+        }
+        inner.tracker.spawn(crate::schedule::schedule(Arc::clone(inner)));
+        inner.tracker.spawn(crate::schedule::sweep(Arc::clone(inner)));
+        Ok(())
+    }
+
+    /// Begins nothing new, ends streams and waits, lets running turns end for `drain`, then hands the others back to the
+    /// store, which makes them due for the next process. Closes the store.
+    ///
+    /// # Errors
+    ///
+    /// [`EngineError::Unavailable`] when the store can't be written or closed.
+    pub async fn shutdown(&self, drain: Duration) -> Result<(), EngineError> {
+        let inner = &self.inner;
+        inner.closing.cancel();
+        inner.scheduler.notify_one();
+        inner.tracker.close();
+        let drained = tokio::time::timeout(drain, inner.tracker.wait()).await.is_ok();
+        if !drained {
+            tracing::info!(turns = inner.running.len(), "turns that did not end in time are handed back");
+            inner.running.abort_all();
+            if tokio::time::timeout(Duration::from_secs(5), inner.tracker.wait()).await.is_err() {
+                tracing::warn!("some turns do not let go");
+            }
+        }
+        let failed = |error| EngineError::store("close the store", error);
+        inner.store.release_leases(inner.clock.now()).await.map_err(failed)?;
+        inner.store.close().await.map_err(failed)
+    }
+
+    /// Whether a shutdown has begun.
+    #[must_use]
+    pub fn is_closing(&self) -> bool {
+        self.inner.closing.is_cancelled()
+    }
+
+    /// Waits until a shutdown begins.
+    pub async fn closed(&self) {
+        self.inner.closing.cancelled().await;
+    }
+
+    /// Whether the store can read and write now.
+    ///
+    /// # Errors
+    ///
+    /// [`EngineError::Unavailable`] when it can't.
+    pub async fn check(&self) -> Result<(), EngineError> {
+        self.inner.store.check().await.map_err(|error| EngineError::store("use the store", error))
+    }
+
+    /// Reads a task (A2A §3.1.3).
+    ///
+    /// # Errors
+    ///
+    /// [`EngineError::TaskNotFound`], [`EngineError::Unavailable`].
+    pub async fn get_task(&self, scope: &Scope, task_id: &str, history: HistoryLimit) -> Result<wire::Task, EngineError> {
+        let task_id = known_form(task_id)?;
+        Ok(self.inner.snapshot(scope, &task_id, None, history).await?.task)
+    }
+}
+
+/// An id that has not the form of an id can't be one of ours.
+pub(crate) fn known_form(task_id: &str) -> Result<TaskId, EngineError> {
+    TaskId::new(task_id).map_err(|_| EngineError::TaskNotFound(task_id.to_owned()))
+}
+
+/// A free worker. Dropping it lets the next due task begin.
+#[derive(Debug)]
+pub(crate) struct Worker {
+    inner: Arc<Inner>,
+    permit: Option<OwnedSemaphorePermit>,
+}
+
+impl Drop for Worker {
+    fn drop(&mut self) {
+        self.permit = None;
+        if self.inner.backlog.load(Ordering::Acquire) {
+            self.inner.scheduler.notify_one();
+        }
+    }
+}
+
+impl Inner {
+    /// A worker, if one is free and the engine is not going down.
+    pub fn free_worker(self: &Arc<Self>) -> Option<Worker> {
+        if self.closing.is_cancelled() {
+            return None;
+        }
+        let permit = Arc::clone(&self.workers).try_acquire_owned().ok()?;
+        Some(Worker { inner: Arc::clone(self), permit: Some(permit) })
+    }
+
+    pub fn free_workers(&self) -> usize {
+        self.workers.available_permits()
+    }
+
+    /// A task has become due, or will be at a time that the scheduler has to learn of.
+    pub fn due(&self) {
+        self.backlog.store(true, Ordering::Release);
+        self.scheduler.notify_one();
+    }
+
+    pub fn refuse_when_closing(&self) -> Result<(), EngineError> {
+        if self.closing.is_cancelled() {
+            return Err(EngineError::Unavailable { action: "begin anything: the server is going down", source: None });
+        }
+        Ok(())
+    }
+
+    /// Reads a task that must be there.
+    pub async fn snapshot(&self, scope: &Scope, task_id: &TaskId, at: Option<u64>, history: HistoryLimit) -> Result<Snapshot, EngineError> {
+        let query = SnapshotQuery { at, history, artifacts: true };
+        let read = self.store.snapshot(scope, task_id, query).await;
+        read.map_err(|error| EngineError::store("read the task", error))?
+            .ok_or_else(|| EngineError::TaskNotFound(task_id.as_str().to_owned()))
+    }
+
+    pub async fn load(&self, scope: &Scope, task_id: &TaskId) -> Result<TaskHead, EngineError> {
+        let read = self.store.load(scope, task_id).await;
+        read.map_err(|error| EngineError::store("read the task", error))?
+            .ok_or_else(|| EngineError::TaskNotFound(task_id.as_str().to_owned()))
+    }
+
+    /// Rings for what was committed.
+    pub fn told(&self, task_id: &TaskId, last_sequence: u64, events: &[NewEvent]) {
+        self.hub.publish(task_id, last_sequence, events);
+    }
+}
+
+/// What an operation gives up with when other writers were always first.
+pub(crate) fn contended(task_id: &TaskId) -> EngineError {
+    EngineError::Internal { action: "change the task", source: Box::new(StoreError::Conflict { task: task_id.clone() }) }
+}
+
+/// The status updates of a transition as events.
+pub(crate) fn status_events(transition: &Transition, task_id: &TaskId, context_id: &ContextId) -> Vec<NewEvent> {
+    let event = |update: &longhaul_lifecycle::StatusUpdate| NewEvent {
+        kind: EventKind::Status { state: update.state, rests: update.rests },
+        payload: json::to_json(&update.to_wire(task_id, context_id)),
+    };
+    transition.updates.iter().map(event).collect()
+}
+
+/// One line for each change of a task.
+pub(crate) fn log_change(head: &TaskHead, last_sequence: u64) {
+    tracing::info!(
+        task_id = head.id.as_str(),
+        state = head.state.wire_name(),
+        sequence = last_sequence,
+        attempt = head.attempt,
+        "task changed"
+    );
+}
+
+/// The later of two moments, in whole milliseconds: a status is never older than the one before.
+pub(crate) fn status_time(head: &TaskHead, now: Timestamp) -> Timestamp {
+    now.max(head.status_timestamp)
+}

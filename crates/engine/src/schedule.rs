@@ -1,0 +1,174 @@
+//! Workers: tasks that are due are begun as soon as a worker is free.
+
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+use std::time::Duration;
+
+use longhaul_lifecycle::{Command, TaskHead, Transition, Writer, decide};
+use longhaul_protocol::TaskState;
+use longhaul_store::{Claim, Commit, Expect, NewMessage, StoreError, StoredMessage, TurnRequest};
+
+use crate::clock::until;
+use crate::drive::{TurnStart, drive};
+use crate::engine::{Inner, Worker, log_change, status_events, status_time};
+use crate::turn::agent_message;
+use crate::text_part;
+
+/// How many due tasks are read at once.
+const CLAIMS_MAX: usize = 64;
+/// How long to wait before asking a store again that can't answer.
+const STORE_RETRY: Duration = Duration::from_secs(1);
+
+/// Begins due tasks until the engine goes down.
+pub(crate) async fn schedule(inner: Arc<Inner>) {
+    while !inner.closing.is_cancelled() {
+        let wait = match run_due(&inner).await {
+            Ok(wait) => wait,
+            Err(error) => {
+                tracing::error!(error = &error as &dyn std::error::Error, "cannot read which tasks are due");
+                Some(STORE_RETRY)
+            }
+        };
+        let timer = async {
+            match wait {
+                Some(wait) => inner.clock.sleep(wait).await,
+                None => std::future::pending().await,
+            }
+        };
+        tokio::select! {
+            () = inner.closing.cancelled() => {}
+            () = inner.scheduler.notified() => {}
+            () = timer => {}
+        }
+    }
+}
+
+/// Begins what is due and answers how long it is until something else will be; `None`: until somebody rings.
+async fn run_due(inner: &Arc<Inner>) -> Result<Option<Duration>, StoreError> {
+    loop {
+        let free = inner.free_workers().min(CLAIMS_MAX);
+        if free == 0 {
+            inner.backlog.store(true, Ordering::Release);
+            // A worker may have become free before the flag was up, and then nobody rings.
+            if inner.free_workers() == 0 {
+                return Ok(None);
+            }
+            continue;
+        }
+        inner.backlog.store(false, Ordering::Release);
+        let now = inner.clock.now();
+        let due = inner.store.due(now, free).await?;
+        if due.is_empty() {
+            return Ok(inner.store.next_due().await?.map(|next| until(now, next).max(Duration::from_millis(1))));
+        }
+        for claim in due {
+            let Some(worker) = inner.free_worker() else { break };
+            begin(inner, claim, worker).await?;
+        }
+    }
+}
+
+/// Takes one due task: resumes, cancels, gives up or starts it.
+async fn begin(inner: &Arc<Inner>, claim: Claim, worker: Worker) -> Result<(), StoreError> {
+    let Claim { scope, head } = claim;
+    let now = status_time(&head, inner.clock.now());
+    let Some((transition, events)) = decide_claim(inner, &head, now) else { return Ok(()) };
+    let history = transition.history.iter();
+    let commit = Commit {
+        task_id: head.id.clone(),
+        expect: Expect::Version(head.version),
+        head: Some(transition.head.clone()),
+        events: events.clone(),
+        messages: history.map(|message| NewMessage { message: message.clone(), request: TurnRequest::default() }).collect(),
+        dedup: None,
+        now,
+    };
+    let committed = match inner.store.commit(commit).await {
+        Ok(committed) => committed,
+        // Somebody else took it, or changed it: whoever did saw to it.
+        Err(StoreError::Conflict { .. } | StoreError::NotFound { .. }) => return Ok(()),
+        Err(error) => return Err(error),
+    };
+    let head = TaskHead { last_sequence: committed.last_sequence, ..transition.head };
+    inner.told(&head.id, committed.last_sequence, &events);
+    log_change(&head, committed.last_sequence);
+    if head.leased {
+        let messages = inner.store.messages(&head.id, &[head.turn_message]).await?;
+        let Some(StoredMessage { message, request, .. }) = messages.into_iter().next() else {
+            return Err(StoreError::corrupt(format!("task {} has no message {}", head.id, head.turn_message)));
+        };
+        let start = TurnStart { scope, head, message, request, view: None, worker };
+        inner.tracker.spawn(drive(Arc::clone(inner), start));
+    }
+    Ok(())
+}
+
+fn decide_claim(inner: &Inner, head: &TaskHead, now: longhaul_protocol::Timestamp) -> Option<(Transition, Vec<longhaul_store::NewEvent>)> {
+    let mut commands = Vec::new();
+    if head.state == TaskState::AuthRequired {
+        commands.push(Command::Resume);
+    }
+    if head.cancel_requested {
+        commands.push(Command::FinishCancel { message: None });
+    } else if head.attempt >= inner.config.attempts_max {
+        let why = format!("given up after {} attempts that did not come to an end", head.attempt);
+        let message = agent_message(inner.ids.message_id(now), &head.context_id, Some(&head.id), vec![text_part(why)]).ok();
+        commands.push(Command::Fail { message });
+    } else {
+        commands.push(Command::Start);
+    }
+    let decided = decide_all(head, commands, Writer::Engine, now);
+    if let Err(rejection) = &decided {
+        tracing::error!(task_id = head.id.as_str(), %rejection, "a task is due that cannot be started");
+    }
+    decided.ok()
+}
+
+/// Decides one command after the other, as one transition.
+pub(crate) fn decide_all(
+    head: &TaskHead,
+    commands: Vec<Command>,
+    writer: Writer,
+    now: longhaul_protocol::Timestamp,
+) -> Result<(Transition, Vec<longhaul_store::NewEvent>), longhaul_lifecycle::Rejection> {
+    let mut all: Option<Transition> = None;
+    let mut events = Vec::new();
+    for command in commands {
+        let next = decide(all.as_ref().map_or(head, |all| &all.head), command, writer, now)?;
+        events.extend(status_events(&next, &head.id, &head.context_id));
+        all = Some(match all {
+            None => next,
+            Some(before) => Transition {
+                head: next.head,
+                updates: before.updates.into_iter().chain(next.updates).collect(),
+                history: before.history.into_iter().chain(next.history).collect(),
+                lease: next.lease,
+                tell_agent: before.tell_agent || next.tell_agent,
+            },
+        });
+    }
+    let all = all.unwrap_or_else(|| Transition {
+        head: head.clone(),
+        updates: Vec::new(),
+        history: Vec::new(),
+        lease: longhaul_lifecycle::Lease::Keep,
+        tell_agent: false,
+    });
+    Ok((all, events))
+}
+
+/// Looks for wake-ups that were missed: one question for all tasks that somebody waits for.
+pub(crate) async fn sweep(inner: Arc<Inner>) {
+    loop {
+        tokio::select! {
+            () = inner.closing.cancelled() => return,
+            () = inner.clock.sleep(inner.config.sweep_interval) => {}
+        }
+        for task_ids in inner.hub.waited_for().chunks(500) {
+            match inner.store.last_sequences(task_ids).await {
+                Ok(known) => known.iter().for_each(|(task_id, last_sequence)| inner.hub.ring(task_id, *last_sequence)),
+                Err(error) => tracing::warn!(error = &error as &dyn std::error::Error, "cannot look for missed wake-ups"),
+            }
+        }
+    }
+}

@@ -1,0 +1,456 @@
+//! SendMessage and SendStreamingMessage (A2A §3.1.1, §3.1.2).
+
+use std::pin::Pin;
+use std::sync::Arc;
+use std::task::{Context, Poll};
+
+use longhaul_lifecycle::{Command, Rejection, TaskHead, Writer};
+use longhaul_protocol::{ContextId, Message, TaskId, json, rules, wire};
+use longhaul_store::{Commit, Dedup, Expect, HistoryLimit, NewMessage, NewTask, Scope, StoreError, TurnRequest, created_event};
+use sha2::{Digest as _, Sha256};
+
+use crate::clock::later;
+use crate::drive::{TurnEnd, TurnStart, View, drive};
+use crate::engine::{Inner, contended, known_form, log_change, status_time};
+use crate::hub::{Heard, Subscription};
+use crate::schedule::decide_all;
+use crate::stream::EventStream;
+use crate::turn::agent_message;
+use crate::{Accept, DedupMode, Engine, EngineError, IDEMPOTENT_SEND, Incoming};
+
+/// A message that a caller sends (A2A §3.2.1), already checked by the field rules.
+#[derive(Clone, Debug)]
+pub struct SendRequest {
+    /// Whose request it is.
+    pub scope: Scope,
+    /// The message.
+    pub message: Message,
+    /// What the agent's turn needs besides.
+    pub request: TurnRequest,
+    /// How much history the answer comes with.
+    pub history: HistoryLimit,
+    /// Whether to answer after the first commit instead of waiting for the task to rest.
+    pub return_immediately: bool,
+}
+
+/// The answer to a send.
+#[derive(Clone, Debug, PartialEq)]
+pub enum SendReply {
+    /// The task that the message made or continued.
+    Task(wire::Task),
+    /// A direct answer; there is no task.
+    Message(wire::Message),
+}
+
+/// What a send began.
+enum Begun {
+    Message(wire::Message),
+    Task(BegunTask),
+}
+
+struct BegunTask {
+    head: TaskHead,
+    /// Registered before the commit, so that nothing is missed. Absent when nobody will wait.
+    subscription: Option<Subscription>,
+    /// The turn to run, if a worker was free.
+    turn: Option<Box<TurnStart>>,
+    /// Set for a task that this send created: its first message.
+    created: Option<Message>,
+}
+
+/// How the caller is going to wait.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+enum Waits {
+    ForAnswer,
+    OnStream,
+    Not,
+}
+
+impl Engine {
+    /// Sends a message (A2A §3.1.1). Answers when the task rests (§3.2.2), or after the first commit if
+    /// `return_immediately` is set.
+    ///
+    /// # Errors
+    ///
+    /// [`EngineError::TaskNotFound`], [`EngineError::UnsupportedOperation`] for a task that has ended,
+    /// [`EngineError::Invalid`], [`EngineError::ContentTypeNotSupported`], [`EngineError::Exhausted`],
+    /// [`EngineError::Unavailable`].
+    ///
+    /// # Cancel safety
+    ///
+    /// A caller that leaves changes nothing: what was begun goes on.
+    pub async fn send_message(&self, send: SendRequest) -> Result<SendReply, EngineError> {
+        let (scope, history) = (send.scope.clone(), send.history);
+        let waits = if send.return_immediately { Waits::Not } else { Waits::ForAnswer };
+        let begun = match self.inner.begin(send, waits).await? {
+            Begun::Message(message) => return Ok(SendReply::Message(message)),
+            Begun::Task(begun) => begun,
+        };
+        if waits == Waits::Not {
+            if let Some(turn) = begun.turn {
+                self.inner.tracker.spawn(drive(Arc::clone(&self.inner), *turn));
+            }
+            let task = self.inner.snapshot(&scope, &begun.head.id, Some(begun.head.last_sequence), history).await?.task;
+            return Ok(SendReply::Task(task));
+        }
+        let task_id = begun.head.id.clone();
+        if let Some(turn) = begun.turn {
+            // The turn runs in this very task as long as the caller stays: its commits wake nobody but us.
+            let end = Detached::new(Arc::clone(&self.inner), *turn).await;
+            if let Some(task) = end.view.filter(|_| end.head.as_ref().is_some_and(TaskHead::rests)) {
+                return Ok(SendReply::Task(with_history(task, history)));
+            }
+        }
+        let subscription = begun.subscription.unwrap_or_else(|| self.inner.hub.subscribe(&task_id));
+        self.inner.wait_until_it_rests(&scope, &task_id, &subscription).await?;
+        Ok(SendReply::Task(self.inner.snapshot(&scope, &task_id, None, history).await?.task))
+    }
+
+    /// Sends a message and follows its task (A2A §3.1.2). The stream begins with the task, and ends when the task has
+    /// ended or waits for an answer of its caller.
+    ///
+    /// # Errors
+    ///
+    /// As [`Engine::send_message`].
+    pub async fn send_streaming_message(&self, send: SendRequest) -> Result<EventStream, EngineError> {
+        let (scope, history) = (send.scope.clone(), send.history);
+        let metadata = None;
+        let begun = match self.inner.begin(send, Waits::OnStream).await? {
+            Begun::Message(message) => return Ok(EventStream::of_message(Arc::clone(&self.inner), message)),
+            Begun::Task(begun) => begun,
+        };
+        let subscription = begun.subscription.unwrap_or_else(|| self.inner.hub.subscribe(&begun.head.id));
+        let stream = match &begun.created {
+            Some(message) => EventStream::of_new_task(Arc::clone(&self.inner), subscription, created_task(&begun.head, message, metadata, history)),
+            None => {
+                let snapshot = self.inner.snapshot(&scope, &begun.head.id, Some(begun.head.last_sequence), history).await;
+                snapshot.map(|snapshot| EventStream::of_snapshot(Arc::clone(&self.inner), subscription, snapshot, true))?
+            }
+        };
+        if let Some(turn) = begun.turn {
+            self.inner.tracker.spawn(drive(Arc::clone(&self.inner), *turn));
+        }
+        Ok(stream)
+    }
+}
+
+/// A task as it was created, for the first item of its own stream.
+fn created_task(head: &TaskHead, message: &Message, metadata: Option<longhaul_protocol::JsonObject>, history: HistoryLimit) -> wire::Task {
+    let status = wire::TaskStatus {
+        state: longhaul_protocol::TaskState::Submitted.into(),
+        message: None,
+        timestamp: Some(head.status_timestamp),
+    };
+    let task = wire::Task {
+        id: head.id.as_str().to_owned(),
+        context_id: head.context_id.as_str().to_owned(),
+        status: Some(status),
+        history: vec![message.as_wire().clone()],
+        metadata,
+        ..wire::Task::default()
+    };
+    with_history(task, history)
+}
+
+fn with_history(mut task: wire::Task, history: HistoryLimit) -> wire::Task {
+    if let HistoryLimit::Latest(limit) = history {
+        let surplus = task.history.len().saturating_sub(limit);
+        task.history.drain(..surplus);
+    }
+    task
+}
+
+impl Inner {
+    async fn begin(self: &Arc<Self>, send: SendRequest, waits: Waits) -> Result<Begun, EngineError> {
+        self.refuse_when_closing()?;
+        self.check_media_types(&send.message)?;
+        let dedup = self.dedup(&send);
+        if let Some(dedup) = &dedup {
+            let accepted = self.store.accepted(&dedup.scope, &dedup.message_id, self.clock.now()).await;
+            if let Some((task, digest)) = accepted.map_err(|error| EngineError::store("look for the message", error))? {
+                return self.repeated(&send, dedup, &task, digest).await;
+            }
+        }
+        let task_id = send.message.as_wire().task_id.clone();
+        let begun = match task_id.is_empty() {
+            true => self.begin_new(&send, dedup.clone(), waits).await,
+            false => self.begin_further(&send, &known_form(&task_id)?, dedup.clone(), waits).await,
+        };
+        match (begun, &dedup) {
+            (Err(EngineError::Internal { source, .. }), Some(dedup)) if duplicate(source.as_ref()).is_some() => {
+                let Some((task, digest)) = duplicate(source.as_ref()) else { return Err(contended_message()) };
+                self.repeated(&send, dedup, &task, digest).await
+            }
+            (begun, _) => begun,
+        }
+    }
+
+    /// A message that was accepted before: its task, whatever became of it.
+    async fn repeated(self: &Arc<Self>, send: &SendRequest, dedup: &Dedup, task: &TaskId, digest: [u8; 32]) -> Result<Begun, EngineError> {
+        if digest != dedup.digest {
+            let why = format!("was used before, for task {task}, with other content; send new content under a new id");
+            return Err(EngineError::invalid("message.messageId", why));
+        }
+        let subscription = Some(self.hub.subscribe(task));
+        let head = self.load(&send.scope, task).await?;
+        Ok(Begun::Task(BegunTask { head, subscription, turn: None, created: None }))
+    }
+
+    async fn begin_new(self: &Arc<Self>, send: &SendRequest, dedup: Option<Dedup>, waits: Waits) -> Result<Begun, EngineError> {
+        let now = self.clock.now();
+        let given = send.message.as_wire().context_id.clone();
+        let context_id = match given.is_empty() {
+            true => self.ids.context_id(now),
+            false => ContextId::new(given).map_err(|error| EngineError::invalid("message.contextId", error.to_string()))?,
+        };
+        let accept = self.ask_the_agent(send).await?;
+        let task_id = self.ids.task_id(&send.scope.tenant, &context_id, now);
+        let message = in_task(&send.message, &context_id, &task_id)?;
+        let submitted = TaskHead::submitted(task_id.clone(), context_id.clone(), now);
+        let say = |parts: Vec<wire::Part>, task_id: Option<&TaskId>| {
+            agent_message(self.ids.message_id(now), &context_id, task_id, parts)
+                .map_err(|error| EngineError::InvalidAgentResponse(error.to_string()))
+        };
+        let mut worker = None;
+        let commands = match accept {
+            Accept::Message(parts) => return Ok(Begun::Message(say(parts, None)?.into_wire())),
+            Accept::Task => {
+                worker = self.free_worker();
+                if worker.is_some() { vec![Command::Start] } else { Vec::new() }
+            }
+            Accept::RequireAuth { parts, resume_after } => {
+                vec![Command::RequireAuth { message: say(parts, Some(&task_id))?, resume_after }]
+            }
+            Accept::Reject { parts } => vec![Command::Reject { message: Some(say(parts, Some(&task_id))?) }],
+        };
+        let subscription = (waits == Waits::OnStream || (waits == Waits::ForAnswer && worker.is_none())).then(|| self.hub.subscribe(&task_id));
+        let (transition, more) = decide_all(&submitted, commands, Writer::Engine, now)
+            .map_err(|rejection| EngineError::Internal { action: "create the task", source: Box::new(rejection) })?;
+        let events: Vec<_> = std::iter::once(created_event(&submitted, None)).chain(more).collect();
+        let commit = Commit {
+            task_id: task_id.clone(),
+            expect: Expect::New(NewTask { scope: send.scope.clone(), metadata: None }),
+            head: Some(transition.head.clone()),
+            events: events.clone(),
+            messages: vec![NewMessage { message: message.clone(), request: send.request.clone() }],
+            dedup,
+            now,
+        };
+        let committed = self.store.commit(commit).await.map_err(|error| EngineError::store("store the task", error))?;
+        let head = TaskHead { last_sequence: committed.last_sequence, ..transition.head };
+        self.told(&task_id, committed.last_sequence, &events);
+        log_change(&head, committed.last_sequence);
+        if head.due_at.is_some() {
+            self.due();
+        }
+        let turn = worker.map(|worker| {
+            let view = (waits == Waits::ForAnswer).then(|| View::new(&head, None, &message, head.last_sequence));
+            let (scope, request) = (send.scope.clone(), send.request.clone());
+            Box::new(TurnStart { scope, head: head.clone(), message: message.clone(), request, view, worker })
+        });
+        Ok(Begun::Task(BegunTask { head, subscription, turn, created: Some(message) }))
+    }
+
+    async fn begin_further(
+        self: &Arc<Self>,
+        send: &SendRequest,
+        task_id: &TaskId,
+        dedup: Option<Dedup>,
+        waits: Waits,
+    ) -> Result<Begun, EngineError> {
+        let subscription = (waits != Waits::Not).then(|| self.hub.subscribe(task_id));
+        for _ in 0..self.config.conflicts_max {
+            let head = self.load(&send.scope, task_id).await?;
+            let given = &send.message.as_wire().context_id;
+            if !given.is_empty() && given != head.context_id.as_str() {
+                let why = format!("is not the context of task {task_id}; leave it out, or send what the task says");
+                return Err(EngineError::invalid("message.contextId", why));
+            }
+            if head.waiting.len() >= self.config.waiting_max {
+                return Err(EngineError::Exhausted(format!("task {task_id} has {} messages waiting already", head.waiting.len())));
+            }
+            let message = in_task(&send.message, &head.context_id, task_id)?;
+            let now = status_time(&head, self.clock.now());
+            let worker = if head.state.is_interrupted() { self.free_worker() } else { None };
+            let mut commands = vec![Command::Message { message: message.clone() }];
+            commands.extend(worker.is_some().then_some(Command::Start));
+            let decided = decide_all(&head, commands, Writer::Caller, now);
+            let (transition, events) = decided.map_err(|rejection| refused(task_id, &rejection))?;
+            let commit = Commit {
+                task_id: task_id.clone(),
+                expect: Expect::Version(head.version),
+                head: Some(transition.head.clone()),
+                events: events.clone(),
+                messages: new_messages(transition.history, &message, &send.request),
+                dedup: dedup.clone(),
+                now,
+            };
+            let committed = match self.store.commit(commit).await {
+                Ok(committed) => committed,
+                Err(StoreError::Conflict { .. }) => continue,
+                Err(error) => return Err(EngineError::store("store the message", error)),
+            };
+            let head = TaskHead { last_sequence: committed.last_sequence, ..transition.head };
+            self.told(task_id, committed.last_sequence, &events);
+            log_change(&head, committed.last_sequence);
+            match head.waiting.last() {
+                Some(ordinal) => self.running.deliver(task_id, *ordinal),
+                None if head.due_at.is_some() => self.due(),
+                None => {}
+            }
+            let turn = worker.map(|worker| {
+                let (scope, request) = (send.scope.clone(), send.request.clone());
+                Box::new(TurnStart { scope, head: head.clone(), message, request, view: None, worker })
+            });
+            return Ok(Begun::Task(BegunTask { head, subscription, turn, created: None }));
+        }
+        Err(contended(task_id))
+    }
+
+    /// Asks the agent what becomes of a new message. An agent that takes too long has accepted it.
+    async fn ask_the_agent(&self, send: &SendRequest) -> Result<Accept, EngineError> {
+        let incoming = Incoming { scope: &send.scope, message: &send.message, request: &send.request };
+        let asked = crate::unwind::CatchUnwind(self.agent.accept(&incoming));
+        let answer = tokio::time::timeout(self.config.accept_timeout, asked).await;
+        match answer {
+            Ok(Ok(Ok(accept))) => Ok(accept),
+            Ok(Ok(Err(error))) => Err(EngineError::Internal { action: "accept the message", source: Box::new(error) }),
+            Ok(Err(panic)) => Err(EngineError::Internal { action: "accept the message", source: Box::new(panic) }),
+            Err(_elapsed) => Ok(Accept::Task),
+        }
+    }
+
+    /// Refuses a message of which a part has a media type that the agent does not take (A2A §3.1.1).
+    fn check_media_types(&self, message: &Message) -> Result<(), EngineError> {
+        if self.config.input_modes.is_empty() {
+            return Ok(());
+        }
+        for (place, part) in message.as_wire().parts.iter().enumerate() {
+            let implied = match (&part.content, part.media_type.as_str()) {
+                (Some(wire::PartContent::Text(_)), "") => "text/plain",
+                (Some(wire::PartContent::Data(_)), "") => "application/json",
+                (_, "") => continue,
+                (_, given) => given,
+            };
+            if !self.config.input_modes.iter().any(|mode| rules::media_type_matches(mode, implied)) {
+                let (field, media_type) = (format!("message.parts[{place}].mediaType"), implied.to_owned());
+                return Err(EngineError::ContentTypeNotSupported { field, media_type });
+            }
+        }
+        Ok(())
+    }
+
+    fn dedup(&self, send: &SendRequest) -> Option<Dedup> {
+        let asked = send.request.extensions.iter().any(|extension| extension == IDEMPOTENT_SEND);
+        if self.config.dedup == DedupMode::Requested && !asked {
+            return None;
+        }
+        let digest = Sha256::digest(json::to_json(send.message.as_wire()));
+        let mut bytes = [0; 32];
+        bytes.iter_mut().zip(digest.iter()).for_each(|(to, from)| *to = *from);
+        Some(Dedup {
+            scope: send.scope.clone(),
+            message_id: send.message.id().clone(),
+            digest: bytes,
+            expires_at: later(self.clock.now(), self.config.dedup_window),
+        })
+    }
+
+    /// Waits until a task rests: terminal, or interrupted with a question that nothing waiting answers.
+    pub(crate) async fn wait_until_it_rests(&self, scope: &Scope, task_id: &TaskId, subscription: &Subscription) -> Result<(), EngineError> {
+        loop {
+            let head = self.load(scope, task_id).await?;
+            if head.rests() {
+                return Ok(());
+            }
+            subscription.seen(head.last_sequence);
+            let mut after = head.last_sequence;
+            loop {
+                match subscription.heard(after) {
+                    Heard::ReadTheLog => break,
+                    Heard::Events(events) => {
+                        let rested = |kind| matches!(kind, longhaul_store::EventKind::Status { rests: true, .. });
+                        if events.iter().any(|event| rested(event.kind)) {
+                            return Ok(());
+                        }
+                        after = events.last().map_or(after, |event| event.sequence);
+                    }
+                    Heard::Nothing => tokio::select! {
+                        () = subscription.wait(after) => {}
+                        () = self.closing.cancelled() => {
+                            return Err(EngineError::Unavailable { action: "wait for the task: the server is going down", source: None });
+                        }
+                    },
+                }
+            }
+        }
+    }
+}
+
+/// The caller's message joins with what it came with; a question that it answers joins before it, with nothing.
+fn new_messages(history: Vec<Message>, message: &Message, request: &TurnRequest) -> Vec<NewMessage> {
+    let join = |joins: Message| {
+        let request = if joins.id() == message.id() { request.clone() } else { TurnRequest::default() };
+        NewMessage { message: joins, request }
+    };
+    history.into_iter().map(join).collect()
+}
+
+fn refused(task_id: &TaskId, rejection: &Rejection) -> EngineError {
+    EngineError::message_refused(task_id, rejection)
+}
+
+fn contended_message() -> EngineError {
+    EngineError::Unavailable { action: "store the message", source: None }
+}
+
+/// The task that was first with the same message, if that is what a commit failed with.
+fn duplicate(source: &(dyn std::error::Error + 'static)) -> Option<(TaskId, [u8; 32])> {
+    match source.downcast_ref::<StoreError>() {
+        Some(StoreError::Duplicate { task, digest }) => Some((task.clone(), *digest)),
+        _ => None,
+    }
+}
+
+/// The message as it is kept: it names its task and context.
+fn in_task(message: &Message, context_id: &ContextId, task_id: &TaskId) -> Result<Message, EngineError> {
+    let mut wire = message.as_wire().clone();
+    wire.context_id = context_id.as_str().to_owned();
+    wire.task_id = task_id.as_str().to_owned();
+    Message::new(wire).map_err(EngineError::Invalid)
+}
+
+/// A turn that runs where it is awaited, and goes on by itself when nobody awaits it any more.
+struct Detached {
+    inner: Arc<Inner>,
+    turn: Option<Pin<Box<dyn Future<Output = TurnEnd> + Send>>>,
+}
+
+impl Detached {
+    fn new(inner: Arc<Inner>, start: TurnStart) -> Self {
+        // Tracked from the beginning, so that a shutdown waits for it wherever it runs.
+        let turn = inner.tracker.track_future(drive(Arc::clone(&inner), start));
+        Self { inner, turn: Some(Box::pin(turn)) }
+    }
+}
+
+impl Future for Detached {
+    type Output = TurnEnd;
+
+    fn poll(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<TurnEnd> {
+        let Some(turn) = self.turn.as_mut() else { return Poll::Pending };
+        let end = std::task::ready!(turn.as_mut().poll(context));
+        self.turn = None;
+        Poll::Ready(end)
+    }
+}
+
+impl Drop for Detached {
+    fn drop(&mut self) {
+        if let Some(turn) = self.turn.take()
+            && let Ok(runtime) = tokio::runtime::Handle::try_current()
+        {
+            self.inner.tracker.spawn_on(turn, &runtime);
+        }
+    }
+}

@@ -1,0 +1,362 @@
+use std::collections::VecDeque;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use bytes::Bytes;
+use longhaul_lifecycle::{ArtifactLedger, ArtifactRejection, ArtifactUpdate};
+use longhaul_protocol::{Artifact, ContextId, FieldViolation, JsonObject, Message, TaskId, json, wire};
+use longhaul_store::{EventKind, NewEvent, Store, StoredMessage, TurnRequest};
+use thiserror::Error;
+use tokio::sync::Notify;
+use tokio_util::sync::CancellationToken;
+
+/// How much an agent may have written that is not stored yet, before it has to wait.
+const BUFFER_EVENTS_MAX: usize = 1024;
+const BUFFER_BYTES_MAX: usize = 4 * 1024 * 1024;
+
+/// One run of the agent on one message of the caller: what it is given, and the way to write.
+#[derive(Debug)]
+pub struct Turn {
+    pub(crate) message: Message,
+    pub(crate) request: TurnRequest,
+    pub(crate) history: u64,
+    pub(crate) writer: TurnWriter,
+}
+
+impl Turn {
+    /// The task.
+    #[must_use]
+    pub fn task_id(&self) -> &TaskId {
+        &self.writer.shared.task_id
+    }
+
+    /// The task's context.
+    #[must_use]
+    pub fn context_id(&self) -> &ContextId {
+        &self.writer.shared.context_id
+    }
+
+    /// The message that this turn is about.
+    #[must_use]
+    pub fn message(&self) -> &Message {
+        &self.message
+    }
+
+    /// What the message came with: accepted output modes, request metadata, extensions.
+    #[must_use]
+    pub fn request(&self) -> &TurnRequest {
+        &self.request
+    }
+
+    /// How often this turn was begun, this time included: 1 for the first attempt.
+    #[must_use]
+    pub fn attempt(&self) -> u32 {
+        self.writer.shared.attempt
+    }
+
+    /// Whether this is the task's first turn: its message is the one that made the task.
+    #[must_use]
+    pub fn is_first(&self) -> bool {
+        self.history == 0
+    }
+
+    /// Whether a caller has asked for the task to be canceled.
+    #[must_use]
+    pub fn is_canceled(&self) -> bool {
+        self.writer.shared.cancel.is_cancelled()
+    }
+
+    /// Waits until a caller asks for the task to be canceled.
+    ///
+    /// # Cancel safety
+    ///
+    /// Dropping it ends the wait.
+    pub async fn canceled(&self) {
+        self.writer.shared.cancel.cancelled().await;
+    }
+
+    /// A handle that writes to the same turn from elsewhere. It is refused once the turn is over.
+    #[must_use]
+    pub fn writer(&self) -> TurnWriter {
+        self.writer.clone()
+    }
+
+    /// Writes a status update: WORKING, with the agent's word on how it is getting on.
+    ///
+    /// # Errors
+    ///
+    /// See [`TurnWriter::progress`].
+    pub async fn progress(&self, parts: Vec<wire::Part>) -> Result<(), TurnError> {
+        self.writer.progress(Some(parts), None).await
+    }
+
+    /// Writes a piece of an artifact.
+    ///
+    /// # Errors
+    ///
+    /// See [`TurnWriter::artifact`].
+    pub async fn artifact(&self, piece: ArtifactPiece) -> Result<(), TurnError> {
+        self.writer.artifact(piece).await
+    }
+
+    /// The messages that arrived while this turn ran and that it has not read yet, oldest first. What is read here does
+    /// not become a turn of its own.
+    ///
+    /// # Errors
+    ///
+    /// [`TurnError::Store`].
+    pub async fn inbox(&self) -> Result<Vec<Message>, TurnError> {
+        let shared = &self.writer.shared;
+        let waiting: Vec<u64> = {
+            let mut state = shared.state();
+            let waiting = std::mem::take(&mut state.inbox);
+            state.consumed.extend(&waiting);
+            waiting
+        };
+        if waiting.is_empty() {
+            return Ok(Vec::new());
+        }
+        let messages = shared.store.messages(&shared.task_id, &waiting).await.map_err(|error| TurnError::Store(Arc::new(error)))?;
+        Ok(messages.into_iter().map(|StoredMessage { message, .. }| message).collect())
+    }
+}
+
+/// A piece of an artifact (A2A §4.2.2).
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct ArtifactPiece {
+    /// The artifact, or the parts that it is extended by.
+    pub artifact: wire::Artifact,
+    /// Whether the parts extend the newest version; otherwise they begin the next one.
+    pub append: bool,
+    /// Whether this version is complete with this piece.
+    pub last_chunk: bool,
+    /// Metadata of the update itself.
+    pub metadata: Option<JsonObject>,
+}
+
+/// Why a turn's write was refused.
+#[derive(Clone, Debug, Error)]
+pub enum TurnError {
+    /// The turn is over: it ended, was canceled, or its lease was lost.
+    #[error("the turn is over")]
+    Over,
+    /// The artifact update contradicts what was written before.
+    #[error("the artifact update is refused")]
+    Artifact(#[source] ArtifactRejection),
+    /// What was written breaks the protocol's rules.
+    #[error("the {what} is not valid: {}", describe(.violations))]
+    Invalid {
+        /// What was to be written.
+        what: &'static str,
+        /// The rules that it breaks.
+        violations: Vec<FieldViolation>,
+    },
+    /// The event is too large.
+    #[error("the event is {bytes} bytes long, {bytes_max} are allowed")]
+    TooLarge {
+        /// Its length as JSON.
+        bytes: usize,
+        /// The limit.
+        bytes_max: usize,
+    },
+    /// The store could not read what was asked for.
+    #[error("the store cannot be read")]
+    Store(#[source] Arc<longhaul_store::StoreError>),
+}
+
+fn describe(violations: &[FieldViolation]) -> String {
+    let all: Vec<String> = violations.iter().map(|violation| format!("{}: {}", violation.field, violation.description)).collect();
+    all.join("; ")
+}
+
+/// Writes into a turn.
+///
+/// A write is accepted when the method returns, and is stored with whatever else waits, in order; the turn's outcome is
+/// stored after all of it. An agent that writes faster than the store waits here.
+#[derive(Clone, Debug)]
+pub struct TurnWriter {
+    pub(crate) shared: Arc<TurnShared>,
+}
+
+/// One write that is not stored yet.
+#[derive(Debug)]
+pub(crate) enum Write {
+    Artifact(NewEvent),
+    Progress { message: Option<Message>, metadata: Option<JsonObject> },
+}
+
+#[derive(Debug)]
+pub(crate) struct TurnShared {
+    pub task_id: TaskId,
+    pub context_id: ContextId,
+    pub attempt: u32,
+    pub epoch: u64,
+    pub cancel: CancellationToken,
+    pub event_bytes_max: usize,
+    pub store: Arc<dyn Store>,
+    pub new_message_id: MessageIds,
+    state: Mutex<TurnState>,
+    /// Rung when something was written, for the turn's driver.
+    pub written: Notify,
+    /// Rung when the buffer was emptied, for writers that wait.
+    drained: Notify,
+}
+
+/// Makes ids for the agent's messages.
+#[derive(Clone)]
+pub(crate) struct MessageIds(pub Arc<dyn Fn() -> longhaul_protocol::MessageId + Send + Sync>);
+
+impl std::fmt::Debug for MessageIds {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str("MessageIds")
+    }
+}
+
+#[derive(Debug, Default)]
+pub(crate) struct TurnState {
+    pub ledger: ArtifactLedger,
+    pub buffer: VecDeque<Write>,
+    pub bytes: usize,
+    pub over: bool,
+    /// Ordinals of messages that wait and were not read.
+    pub inbox: Vec<u64>,
+    /// Ordinals of messages that the agent has read; they become no turn.
+    pub consumed: Vec<u64>,
+}
+
+impl TurnShared {
+    #[expect(clippy::too_many_arguments, reason = "called in one place, which has all of it at hand")]
+    pub fn new(
+        task_id: TaskId,
+        context_id: ContextId,
+        attempt: u32,
+        epoch: u64,
+        event_bytes_max: usize,
+        store: Arc<dyn Store>,
+        new_message_id: MessageIds,
+        state: TurnState,
+    ) -> Self {
+        Self {
+            task_id,
+            context_id,
+            attempt,
+            epoch,
+            cancel: CancellationToken::new(),
+            event_bytes_max,
+            store,
+            new_message_id,
+            state: Mutex::new(state),
+            written: Notify::new(),
+            drained: Notify::new(),
+        }
+    }
+
+    pub fn state(&self) -> MutexGuard<'_, TurnState> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Takes everything that was written, and lets writers that wait go on.
+    pub fn take_written(&self) -> VecDeque<Write> {
+        let written = {
+            let mut state = self.state();
+            state.bytes = 0;
+            std::mem::take(&mut state.buffer)
+        };
+        self.drained.notify_waiters();
+        written
+    }
+
+    /// Refuses every later write.
+    pub fn end(&self) {
+        self.state().over = true;
+        self.drained.notify_waiters();
+    }
+}
+
+impl TurnWriter {
+    /// Writes a status update: WORKING, with the agent's word on how it is getting on.
+    ///
+    /// # Errors
+    ///
+    /// [`TurnError::Over`] when the turn is over, [`TurnError::Invalid`] when a part is not valid.
+    pub async fn progress(&self, parts: Option<Vec<wire::Part>>, metadata: Option<JsonObject>) -> Result<(), TurnError> {
+        let message = parts.map(|parts| self.shared.message(parts)).transpose()?;
+        let bytes = message.as_ref().map_or(0, |message| json::to_json(message.as_wire()).len());
+        self.shared.check_size(bytes)?;
+        self.push(bytes, |_| Ok(Write::Progress { message: message.clone(), metadata: metadata.clone() })).await
+    }
+
+    /// Writes a piece of an artifact.
+    ///
+    /// # Errors
+    ///
+    /// [`TurnError::Over`] when the turn is over, [`TurnError::Artifact`] when the piece appends to an artifact that does
+    /// not exist or is closed, [`TurnError::Invalid`] or [`TurnError::TooLarge`] when the piece can't be written.
+    pub async fn artifact(&self, piece: ArtifactPiece) -> Result<(), TurnError> {
+        let artifact = Artifact::new(piece.artifact).map_err(|violations| TurnError::Invalid { what: "artifact", violations })?;
+        let (id, append, last_chunk) = (artifact.id().clone(), piece.append, piece.last_chunk);
+        let update = ArtifactUpdate { artifact, append, last_chunk, metadata: piece.metadata };
+        let payload: Bytes = json::to_json(&update.into_wire(&self.shared.task_id, &self.shared.context_id));
+        self.shared.check_size(payload.len())?;
+        self.push(payload.len(), |state| {
+            state.ledger.apply(&id, append, last_chunk).map_err(TurnError::Artifact)?;
+            Ok(Write::Artifact(NewEvent { kind: EventKind::Artifact, payload: payload.clone() }))
+        })
+        .await
+    }
+
+    async fn push(&self, bytes: usize, write: impl Fn(&mut TurnState) -> Result<Write, TurnError>) -> Result<(), TurnError> {
+        loop {
+            let drained = self.shared.drained.notified();
+            tokio::pin!(drained);
+            drained.as_mut().enable();
+            {
+                let mut state = self.shared.state();
+                if state.over {
+                    return Err(TurnError::Over);
+                }
+                let fits = state.buffer.len() < BUFFER_EVENTS_MAX && state.bytes + bytes <= BUFFER_BYTES_MAX;
+                if fits || state.buffer.is_empty() {
+                    let write = write(&mut state)?;
+                    state.bytes += bytes;
+                    state.buffer.push_back(write);
+                    drop(state);
+                    self.shared.written.notify_one();
+                    return Ok(());
+                }
+            }
+            drained.await;
+        }
+    }
+}
+
+impl TurnShared {
+    fn check_size(&self, bytes: usize) -> Result<(), TurnError> {
+        if bytes > self.event_bytes_max {
+            return Err(TurnError::TooLarge { bytes, bytes_max: self.event_bytes_max });
+        }
+        Ok(())
+    }
+
+    /// A message of the agent in this task.
+    pub fn message(&self, parts: Vec<wire::Part>) -> Result<Message, TurnError> {
+        agent_message((self.new_message_id.0)(), &self.context_id, Some(&self.task_id), parts)
+    }
+}
+
+/// A message of the agent.
+pub(crate) fn agent_message(
+    id: longhaul_protocol::MessageId,
+    context_id: &ContextId,
+    task_id: Option<&TaskId>,
+    parts: Vec<wire::Part>,
+) -> Result<Message, TurnError> {
+    Message::new(wire::Message {
+        message_id: id.as_str().to_owned(),
+        context_id: context_id.as_str().to_owned(),
+        task_id: task_id.map(|id| id.as_str().to_owned()).unwrap_or_default(),
+        role: longhaul_protocol::Role::Agent.into(),
+        parts,
+        ..wire::Message::default()
+    })
+    .map_err(|violations| TurnError::Invalid { what: "message", violations })
+}
