@@ -1,0 +1,80 @@
+use longhaul_lifecycle::{Command, CommandKind, TaskHead, Transition, Writer, decide};
+use longhaul_protocol::{ContextId, Message, MessageId, Role, TaskId, TaskState, Timestamp, wire};
+
+/// A moment, in milliseconds after the task was made.
+pub fn at(millis: i64) -> Timestamp {
+    Timestamp::from_unix_millis(1_700_000_000_000 + millis)
+}
+
+pub fn agent(id: &str) -> Message {
+    Message::agent_text(MessageId::new(id).expect("an id"), id)
+}
+
+pub fn user(id: &str) -> Message {
+    Message::new(wire::Message { role: Role::User.into(), ..agent(id).into_wire() }).expect("a message")
+}
+
+pub fn submitted() -> TaskHead {
+    TaskHead::submitted(TaskId::new("task").expect("an id"), ContextId::new("context").expect("an id"), at(0))
+}
+
+/// The command of a kind, with a message of that id where it may have one.
+pub fn command(kind: CommandKind, id: &str) -> Command {
+    match kind {
+        CommandKind::Start => Command::Start,
+        CommandKind::Progress => Command::Progress { message: Some(agent(id)), metadata: None },
+        CommandKind::RequireInput => Command::RequireInput { message: agent(id) },
+        CommandKind::RequireAuth => Command::RequireAuth { message: agent(id), resume_after: None },
+        CommandKind::Complete => Command::Complete { message: Some(agent(id)) },
+        CommandKind::Fail => Command::Fail { message: Some(agent(id)) },
+        CommandKind::Reject => Command::Reject { message: Some(agent(id)) },
+        CommandKind::Message => Command::Message { message: user(id) },
+        CommandKind::Resume => Command::Resume,
+        CommandKind::Cancel => Command::Cancel,
+        CommandKind::FinishCancel => Command::FinishCancel { message: Some(agent(id)) },
+    }
+}
+
+/// What the engine's command makes of a task that allows it.
+pub fn step(head: &TaskHead, command: Command, millis: i64) -> Transition {
+    decide(head, command, Writer::Engine, at(millis)).expect("the state allows the command")
+}
+
+/// As [`step`], for the head alone.
+pub fn after(head: &TaskHead, command: Command, millis: i64) -> TaskHead {
+    step(head, command, millis).head
+}
+
+/// A working task with a living lease.
+pub fn working() -> TaskHead {
+    after(&submitted(), Command::Start, 1)
+}
+
+/// A task that waits for an answer to the question `question`.
+pub fn asking() -> TaskHead {
+    after(&working(), Command::RequireInput { message: agent("question") }, 2)
+}
+
+/// A task in a state, by the shortest way there.
+pub fn head_in(state: TaskState) -> TaskHead {
+    let kind = match state {
+        TaskState::Submitted => return submitted(),
+        TaskState::Working => return working(),
+        TaskState::Completed => CommandKind::Complete,
+        TaskState::Failed => CommandKind::Fail,
+        TaskState::Canceled => CommandKind::FinishCancel,
+        TaskState::InputRequired => CommandKind::RequireInput,
+        TaskState::Rejected => CommandKind::Reject,
+        TaskState::AuthRequired => CommandKind::RequireAuth,
+    };
+    after(&working(), command(kind, "status"), 2)
+}
+
+pub fn ids(messages: &[Message]) -> Vec<&str> {
+    messages.iter().map(|message| message.id().as_str()).collect()
+}
+
+/// The states that a transition tells, in order.
+pub fn told(transition: &Transition) -> Vec<TaskState> {
+    transition.updates.iter().map(|update| update.state).collect()
+}
