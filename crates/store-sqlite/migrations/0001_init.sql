@@ -1,0 +1,109 @@
+-- What the server knows of itself: one value a name.
+-- task_number_reserved: task numbers below it may have been given out, and are never given out again.
+CREATE TABLE meta (
+    name  TEXT PRIMARY KEY NOT NULL,
+    value INTEGER NOT NULL
+) WITHOUT ROWID;
+INSERT INTO meta (name, value) VALUES
+    ('payload_format', 1),
+    ('task_number_reserved', 1),
+    ('checks', 0),
+    ('opened_at', 0);
+
+-- Whose tasks. n1 to n8 count its tasks by state, with the protocol's number of the state.
+CREATE TABLE scope (
+    number INTEGER PRIMARY KEY,
+    tenant TEXT NOT NULL,
+    owner  TEXT NOT NULL,
+    n1 INTEGER NOT NULL DEFAULT 0,
+    n2 INTEGER NOT NULL DEFAULT 0,
+    n3 INTEGER NOT NULL DEFAULT 0,
+    n4 INTEGER NOT NULL DEFAULT 0,
+    n5 INTEGER NOT NULL DEFAULT 0,
+    n6 INTEGER NOT NULL DEFAULT 0,
+    n7 INTEGER NOT NULL DEFAULT 0,
+    n8 INTEGER NOT NULL DEFAULT 0,
+    UNIQUE (tenant, owner)
+);
+
+CREATE TABLE context (
+    number INTEGER PRIMARY KEY,
+    scope  INTEGER NOT NULL,
+    id     TEXT NOT NULL,
+    n1 INTEGER NOT NULL DEFAULT 0,
+    n2 INTEGER NOT NULL DEFAULT 0,
+    n3 INTEGER NOT NULL DEFAULT 0,
+    n4 INTEGER NOT NULL DEFAULT 0,
+    n5 INTEGER NOT NULL DEFAULT 0,
+    n6 INTEGER NOT NULL DEFAULT 0,
+    n7 INTEGER NOT NULL DEFAULT 0,
+    n8 INTEGER NOT NULL DEFAULT 0,
+    UNIQUE (scope, id)
+);
+
+-- The head of a task, narrow: an artifact chunk rewrites this row, so whatever may be large stands apart.
+-- Times are milliseconds since 1970. `history` counts the rows in `message`; `status` says whether there is one
+-- in `task_status`; `waiting` holds ordinals, separated by spaces.
+CREATE TABLE task (
+    number           INTEGER PRIMARY KEY,
+    id               TEXT NOT NULL UNIQUE,
+    scope            INTEGER NOT NULL,
+    context          INTEGER NOT NULL,
+    state            INTEGER NOT NULL,
+    status_time      INTEGER NOT NULL,
+    version          INTEGER NOT NULL,
+    last_sequence    INTEGER NOT NULL,
+    epoch            INTEGER NOT NULL,
+    attempt          INTEGER NOT NULL,
+    leased           INTEGER NOT NULL,
+    due_at           INTEGER,
+    cancel_requested INTEGER NOT NULL,
+    messages         INTEGER NOT NULL,
+    turn_message     INTEGER NOT NULL,
+    history          INTEGER NOT NULL,
+    status           INTEGER NOT NULL,
+    waiting          TEXT
+);
+CREATE INDEX task_by_scope ON task (scope, state, status_time);
+CREATE INDEX task_by_context ON task (context, state, status_time);
+CREATE INDEX task_by_due ON task (due_at) WHERE due_at IS NOT NULL;
+
+-- The message of the current status, for tasks that have one.
+CREATE TABLE task_status (
+    number  INTEGER PRIMARY KEY,
+    message BLOB NOT NULL
+);
+
+-- The task's metadata, for tasks that have some.
+CREATE TABLE task_metadata (
+    number   INTEGER PRIMARY KEY,
+    metadata BLOB NOT NULL
+);
+
+-- The logs: key = task number * 2^26 + sequence. `kind` as EventKind::code makes it.
+CREATE TABLE event (
+    key     INTEGER PRIMARY KEY,
+    kind    INTEGER NOT NULL,
+    time    INTEGER NOT NULL,
+    payload BLOB NOT NULL
+);
+
+-- The histories: key = task number * 2^26 + ordinal.
+CREATE TABLE message (
+    key      INTEGER PRIMARY KEY,
+    sequence INTEGER NOT NULL,
+    payload  BLOB NOT NULL,
+    request  BLOB
+);
+
+-- Messages whose repetition is recognized.
+CREATE TABLE accepted (
+    number     INTEGER PRIMARY KEY,
+    scope      INTEGER NOT NULL,
+    message_id TEXT NOT NULL,
+    task       TEXT NOT NULL,
+    digest     BLOB NOT NULL,
+    expires_at INTEGER NOT NULL,
+    UNIQUE (scope, message_id)
+);
+CREATE INDEX accepted_by_expiry ON accepted (expires_at);

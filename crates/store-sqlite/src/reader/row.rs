@@ -1,0 +1,74 @@
+use bytes::Bytes;
+use longhaul_lifecycle::TaskHead;
+use longhaul_protocol::{ContextId, InvalidId, Owner, TaskId, Tenant, Timestamp};
+use longhaul_store::{EventKind, Scope, StoreError, StoredEvent, StoredMessage};
+use rusqlite::Row;
+use rusqlite::types::ValueRef;
+
+use crate::fault::Fault;
+use crate::layout;
+
+/// A task's number and head, from the columns of `head!`.
+pub(super) fn head(row: &Row<'_>) -> Result<(i64, TaskHead), Fault> {
+    let status = match row.get_ref(15)? {
+        ValueRef::Null => None,
+        value => Some(layout::read_message(value.as_blob().map_err(|error| damaged("a status message", &error))?)?),
+    };
+    let attempt: i64 = row.get(8)?;
+    let head = TaskHead {
+        id: id(row, 1, |text| TaskId::new(text))?,
+        context_id: id(row, 2, |text| ContextId::new(text))?,
+        state: layout::state(row.get(3)?)?,
+        status_message: status,
+        status_timestamp: Timestamp::from_unix_millis(row.get(4)?),
+        version: layout::count(row.get(5)?, "the version of a task")?,
+        last_sequence: layout::count(row.get(6)?, "the last sequence of a task")?,
+        epoch: layout::count(row.get(7)?, "the epoch of a task")?,
+        attempt: u32::try_from(attempt).map_err(|_| StoreError::corrupt(format!("the attempt of a task is {attempt}")))?,
+        leased: row.get(9)?,
+        due_at: row.get::<_, Option<i64>>(10)?.map(Timestamp::from_unix_millis),
+        cancel_requested: row.get(11)?,
+        messages: layout::count(row.get(12)?, "the message count of a task")?,
+        turn_message: layout::count(row.get(13)?, "the turn's message of a task")?,
+        waiting: layout::read_waiting(row.get_ref(14)?.as_str_or_null().map_err(|error| damaged("waiting messages", &error))?)?,
+    };
+    Ok((row.get(0)?, head))
+}
+
+/// A scope, from the two columns behind those of `head!`.
+pub(super) fn scope(row: &Row<'_>) -> Result<Scope, Fault> {
+    Ok(Scope { tenant: id(row, 16, |text| Tenant::new(text))?, owner: id(row, 17, |text| Owner::new(text))? })
+}
+
+pub(super) fn event(row: &Row<'_>) -> Result<StoredEvent, Fault> {
+    Ok(StoredEvent {
+        sequence: layout::place(row.get(0)?),
+        kind: EventKind::from_code(row.get(1)?)?,
+        timestamp: Timestamp::from_unix_millis(row.get(2)?),
+        payload: Bytes::from(row.get::<_, Vec<u8>>(3)?),
+    })
+}
+
+pub(super) fn message(row: &Row<'_>) -> Result<StoredMessage, Fault> {
+    let payload = row.get_ref(2)?.as_blob().map_err(|error| damaged("a message", &error))?;
+    let request = row.get_ref(3)?.as_blob_or_null().map_err(|error| damaged("what a message came with", &error))?;
+    Ok(StoredMessage {
+        ordinal: layout::place(row.get(0)?),
+        sequence: layout::count(row.get(1)?, "the sequence of a message")?,
+        message: layout::read_message(payload)?,
+        request: layout::read_request(request)?,
+    })
+}
+
+pub(crate) fn accepted(row: &Row<'_>) -> Result<(TaskId, [u8; 32]), Fault> {
+    Ok((id(row, 0, |text| TaskId::new(text))?, row.get(1)?))
+}
+
+fn id<T>(row: &Row<'_>, column: usize, read: impl FnOnce(&str) -> Result<T, InvalidId>) -> Result<T, Fault> {
+    let text = row.get_ref(column)?.as_str().map_err(|error| damaged("an id", &error))?;
+    read(text).map_err(|error| StoreError::corrupt(format!("an id: {error}")).into())
+}
+
+fn damaged(what: &'static str, error: &dyn std::fmt::Display) -> StoreError {
+    StoreError::corrupt(format!("{what}: {error}"))
+}

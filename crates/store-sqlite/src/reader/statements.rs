@@ -1,0 +1,85 @@
+use rusqlite::{Connection, PrepFlags, Statement};
+
+macro_rules! statements {
+    ($($(#[doc = $doc:literal])* $name:ident = $sql:expr;)*) => {
+        /// All that a reader ever asks, prepared once.
+        pub(super) struct Statements<'c> {
+            $($(#[doc = $doc])* pub(super) $name: Statement<'c>,)*
+        }
+
+        impl<'c> Statements<'c> {
+            pub(super) fn prepare(connection: &'c Connection) -> rusqlite::Result<Self> {
+                Ok(Self {
+                    $($name: connection.prepare_with_flags(
+                        concat!("/* ", stringify!($name), " */ ", $sql),
+                        PrepFlags::SQLITE_PREPARE_PERSISTENT,
+                    )?,)*
+                })
+            }
+
+            /// Each statement with its name, so that a test can look at how it is worked out.
+            #[cfg(test)]
+            pub(super) fn texts() -> Vec<(&'static str, &'static str)> {
+                vec![$((stringify!($name), $sql),)*]
+            }
+        }
+    };
+}
+
+/// What `row::head` reads, in its order.
+macro_rules! head {
+    ($rest:literal) => {
+        concat!(
+            "SELECT t.number, t.id, c.id, t.state, t.status_time, t.version, t.last_sequence, t.epoch, t.attempt, t.leased,
+                t.due_at, t.cancel_requested, t.messages, t.turn_message, t.waiting, s.message ",
+            $rest
+        )
+    };
+}
+
+statements! {
+    begin = "BEGIN";
+    commit = "COMMIT";
+
+    head_by_id = head!("FROM task AS t CROSS JOIN context AS c ON c.number = t.context
+        LEFT JOIN task_status AS s ON s.number = t.number
+        WHERE t.id = ?1 AND t.scope = (SELECT number FROM scope WHERE tenant = ?2 AND owner = ?3)");
+    head_by_number = head!("FROM task AS t CROSS JOIN context AS c ON c.number = t.context
+        LEFT JOIN task_status AS s ON s.number = t.number
+        WHERE t.number = ?1");
+    due = head!(", o.tenant, o.owner FROM task AS t CROSS JOIN context AS c ON c.number = t.context
+        CROSS JOIN scope AS o ON o.number = t.scope LEFT JOIN task_status AS s ON s.number = t.number
+        WHERE t.due_at <= ?1 ORDER BY t.due_at, t.number LIMIT ?2");
+    next_due = "SELECT due_at FROM task WHERE due_at IS NOT NULL ORDER BY due_at LIMIT 1";
+
+    number = "SELECT number FROM task WHERE id = ?1";
+    number_in_scope = "SELECT number FROM task
+        WHERE id = ?1 AND scope = (SELECT number FROM scope WHERE tenant = ?2 AND owner = ?3)";
+    last_sequence = "SELECT last_sequence FROM task WHERE id = ?1";
+    metadata = "SELECT metadata FROM task_metadata WHERE number = ?1";
+
+    events = "SELECT key, kind, time, payload FROM event WHERE key > ?1 AND key <= ?2 ORDER BY key LIMIT ?3";
+    /// Artifact updates alone.
+    artifact_events = "SELECT key, kind, time, payload FROM event WHERE key > ?1 AND key <= ?2 AND kind = 1 ORDER BY key";
+    /// The newest event that told a status.
+    status_event = "SELECT key, kind, time, payload FROM event
+        WHERE key > ?1 AND key <= ?2 AND kind <> 1 ORDER BY key DESC LIMIT 1";
+    message = "SELECT key, sequence, payload, request FROM message WHERE key = ?1";
+    /// The latest messages that were known at a sequence, the last one first.
+    history = "SELECT payload FROM message WHERE key >= ?1 AND key <= ?2 AND sequence <= ?3 ORDER BY key DESC LIMIT ?4";
+
+    scope_counts = "SELECT number, n1, n2, n3, n4, n5, n6, n7, n8 FROM scope WHERE tenant = ?1 AND owner = ?2";
+    context_counts = "SELECT number, n1, n2, n3, n4, n5, n6, n7, n8 FROM context
+        WHERE scope = (SELECT number FROM scope WHERE tenant = ?1 AND owner = ?2) AND id = ?3";
+    page_of_scope = "SELECT status_time, id, number FROM task
+        WHERE scope = ?1 AND state = ?2 AND status_time >= ?3 AND status_time <= ?4 AND (status_time < ?4 OR id < ?5)
+        ORDER BY status_time DESC, id DESC LIMIT ?6";
+    page_of_context = "SELECT status_time, id, number FROM task
+        WHERE context = ?1 AND state = ?2 AND status_time >= ?3 AND status_time <= ?4 AND (status_time < ?4 OR id < ?5)
+        ORDER BY status_time DESC, id DESC LIMIT ?6";
+    total_of_scope = "SELECT count(*) FROM task WHERE scope = ?1 AND state = ?2 AND status_time >= ?3";
+    total_of_context = "SELECT count(*) FROM task WHERE context = ?1 AND state = ?2 AND status_time >= ?3";
+    accepted = "SELECT task, digest FROM accepted
+        WHERE scope = (SELECT number FROM scope WHERE tenant = ?1 AND owner = ?2) AND message_id = ?3 AND expires_at > ?4";
+    checks = "SELECT value FROM meta WHERE name = 'checks'";
+}

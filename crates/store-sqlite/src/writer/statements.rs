@@ -1,0 +1,77 @@
+use rusqlite::{Connection, PrepFlags, Statement};
+
+macro_rules! statements {
+    ($($(#[doc = $doc:literal])* $name:ident = $sql:expr;)*) => {
+        /// All that the writer ever says, prepared once.
+        pub(super) struct Statements<'c> {
+            $($(#[doc = $doc])* pub(super) $name: Statement<'c>,)*
+        }
+
+        impl<'c> Statements<'c> {
+            pub(super) fn prepare(connection: &'c Connection) -> rusqlite::Result<Self> {
+                Ok(Self {
+                    $($name: connection.prepare_with_flags(
+                        concat!("/* ", stringify!($name), " */ ", $sql),
+                        PrepFlags::SQLITE_PREPARE_PERSISTENT,
+                    )?,)*
+                })
+            }
+        }
+    };
+}
+
+statements! {
+    begin = "BEGIN IMMEDIATE";
+    commit = "COMMIT";
+    rollback = "ROLLBACK";
+
+    check = "UPDATE meta SET value = value + 1 WHERE name = 'checks'";
+    reserved_numbers = "SELECT value FROM meta WHERE name = 'task_number_reserved'";
+    reserve_numbers = "UPDATE meta SET value = ?1 WHERE name = 'task_number_reserved'";
+
+    find_scope = "SELECT number FROM scope WHERE tenant = ?1 AND owner = ?2";
+    insert_scope = "INSERT INTO scope (tenant, owner) VALUES (?1, ?2)";
+    count_in_scope = "UPDATE scope SET n1 = n1 + ?2, n2 = n2 + ?3, n3 = n3 + ?4, n4 = n4 + ?5,
+        n5 = n5 + ?6, n6 = n6 + ?7, n7 = n7 + ?8, n8 = n8 + ?9 WHERE number = ?1";
+    scopes_with_open_tasks = "SELECT number FROM scope WHERE n1 > 0 OR n2 > 0 OR n6 > 0 OR n8 > 0";
+
+    /// Makes a context that is new, or counts in one that is not: which of the two need not be known.
+    count_in_named_context = "INSERT INTO context (scope, id, n1, n2, n3, n4, n5, n6, n7, n8)
+        VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10)
+        ON CONFLICT (scope, id) DO UPDATE SET
+            n1 = n1 + excluded.n1, n2 = n2 + excluded.n2, n3 = n3 + excluded.n3, n4 = n4 + excluded.n4,
+            n5 = n5 + excluded.n5, n6 = n6 + excluded.n6, n7 = n7 + excluded.n7, n8 = n8 + excluded.n8
+        RETURNING number";
+    count_in_context = "UPDATE context SET n1 = n1 + ?2, n2 = n2 + ?3, n3 = n3 + ?4, n4 = n4 + ?5,
+        n5 = n5 + ?6, n6 = n6 + ?7, n7 = n7 + ?8, n8 = n8 + ?9 WHERE number = ?1";
+
+    find_task = "SELECT number, scope, context, state, version, epoch, leased, last_sequence, history, status
+        FROM task WHERE id = ?1";
+    insert_task = "INSERT INTO task (number, id, scope, context, state, status_time, version, last_sequence, epoch,
+            attempt, leased, due_at, cancel_requested, messages, turn_message, history, status, waiting)
+        VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15, ?16, ?17, ?18)
+        ON CONFLICT (id) DO NOTHING";
+    update_task = "UPDATE task SET state = ?2, status_time = ?3, version = ?4, last_sequence = ?5, epoch = ?6,
+            attempt = ?7, leased = ?8, due_at = ?9, cancel_requested = ?10, messages = ?11, turn_message = ?12,
+            history = ?13, status = ?14, waiting = ?15
+        WHERE number = ?1";
+    /// Touches no index.
+    extend_task = "UPDATE task SET last_sequence = ?2, history = ?3 WHERE number = ?1";
+    release_leases = "UPDATE task SET leased = 0, version = version + 1, due_at = ?2
+        WHERE scope = ?1 AND state IN (1, 2, 6, 8) AND leased = 1";
+
+    put_status = "INSERT INTO task_status (number, message) VALUES (?1, ?2)
+        ON CONFLICT (number) DO UPDATE SET message = excluded.message";
+    remove_status = "DELETE FROM task_status WHERE number = ?1";
+    put_metadata = "INSERT INTO task_metadata (number, metadata) VALUES (?1, ?2)";
+
+    insert_event = "INSERT INTO event (key, kind, time, payload) VALUES (?1, ?2, ?3, ?4)";
+    insert_message = "INSERT INTO message (key, sequence, payload, request) VALUES (?1, ?2, ?3, ?4)";
+
+    find_accepted = "SELECT task, digest FROM accepted WHERE scope = ?1 AND message_id = ?2 AND expires_at > ?3";
+    put_accepted = "INSERT INTO accepted (scope, message_id, task, digest, expires_at) VALUES (?1, ?2, ?3, ?4, ?5)
+        ON CONFLICT (scope, message_id) DO UPDATE
+            SET task = excluded.task, digest = excluded.digest, expires_at = excluded.expires_at";
+    forget_accepted = "DELETE FROM accepted WHERE number IN
+        (SELECT number FROM accepted WHERE expires_at <= ?1 ORDER BY expires_at LIMIT ?2)";
+}

@@ -1,0 +1,233 @@
+use longhaul_lifecycle::TaskHead;
+use longhaul_protocol::{TaskId, TaskState, Timestamp};
+use longhaul_store::{Committed, Expect, Scope, StoreError};
+use rusqlite::{Connection, OptionalExtension, params};
+
+use super::WRITE;
+use super::batch::{Batch, Existence};
+use super::encoded::EncodedCommit;
+use super::statements::Statements;
+use crate::fault::Fault;
+use crate::layout;
+use crate::recent::Recent;
+
+/// How many heads and scopes the writer remembers at least; at most twice as many.
+const RECENT_MAX: usize = 8192;
+/// How many task numbers are set aside in one write. What is left of them when the store closes is never used.
+const NUMBERS_RESERVED: i64 = 4096;
+
+/// What the writer remembers of a task, so that the next commit need not read it. Nobody else writes, so it is the truth.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Known {
+    pub(super) number: i64,
+    pub(super) scope: i64,
+    /// `None` until the batch that makes the task has found out.
+    pub(super) context: Option<i64>,
+    pub(super) state: TaskState,
+    pub(super) version: u64,
+    pub(super) epoch: u64,
+    pub(super) leased: bool,
+    pub(super) last_sequence: u64,
+    /// How many messages are stored.
+    pub(super) history: u64,
+    /// Whether the status has a message.
+    pub(super) status: bool,
+}
+
+impl Known {
+    /// A task that is not there yet.
+    pub(super) fn new(number: i64, scope: i64, head: &TaskHead) -> Self {
+        Self {
+            number,
+            scope,
+            context: None,
+            state: head.state,
+            version: head.version,
+            epoch: head.epoch,
+            leased: head.leased,
+            last_sequence: 0,
+            history: 0,
+            status: false,
+        }
+    }
+
+    /// Takes over what a commit says.
+    pub(super) fn follow(&mut self, head: &TaskHead) {
+        self.state = head.state;
+        self.version = head.version;
+        self.epoch = head.epoch;
+        self.leased = head.leased;
+        self.status = head.status_message.is_some();
+    }
+}
+
+/// The only hand that writes, with what it remembers.
+pub(super) struct Writer<'c> {
+    connection: &'c Connection,
+    pub(super) statements: Statements<'c>,
+    pub(super) heads: Recent<TaskId, Known>,
+    scopes: Recent<Scope, i64>,
+    next_number: i64,
+    reserved_until: i64,
+}
+
+impl<'c> Writer<'c> {
+    pub(super) fn new(connection: &'c Connection) -> rusqlite::Result<Self> {
+        let mut statements = Statements::prepare(connection)?;
+        let reserved = statements.reserved_numbers.query_row([], |row| row.get(0))?;
+        Ok(Self {
+            connection,
+            statements,
+            heads: Recent::new(RECENT_MAX),
+            scopes: Recent::new(RECENT_MAX),
+            next_number: reserved,
+            reserved_until: reserved,
+        })
+    }
+
+    /// Does `work` in one transaction, whole or not at all.
+    pub(super) fn transact<T>(&mut self, work: impl FnOnce(&mut Self) -> Result<T, Fault>) -> Result<T, Fault> {
+        let reserved_until = self.reserved_until;
+        let done = self.begin().and_then(|()| work(self)).and_then(|done| {
+            self.statements.commit.execute([])?;
+            Ok(done)
+        });
+        if done.is_err() {
+            self.heads.clear();
+            self.scopes.clear();
+            self.reserved_until = reserved_until;
+            self.roll_back();
+        }
+        done
+    }
+
+    fn begin(&mut self) -> Result<(), Fault> {
+        // A rollback that failed itself leaves a transaction behind.
+        if !self.connection.is_autocommit() {
+            self.statements.rollback.execute([])?;
+        }
+        self.statements.begin.execute([])?;
+        Ok(())
+    }
+
+    fn roll_back(&mut self) {
+        // Some errors roll back by themselves.
+        if !self.connection.is_autocommit()
+            && let Err(error) = self.statements.rollback.execute([])
+        {
+            tracing::error!(error = &error as &dyn std::error::Error, "cannot roll back");
+        }
+    }
+
+    /// Makes the commits in one transaction. A refused one leaves nothing behind; a fault undoes them all.
+    pub(super) fn commit(&mut self, commits: &[&EncodedCommit]) -> Result<Vec<Result<Committed, StoreError>>, Fault> {
+        self.transact(|writer| {
+            let mut batch = Batch::new(writer, Existence::FoundAtTheEnd);
+            let outcomes = commits.iter().map(|commit| batch.add(commit)).collect::<Result<_, _>>()?;
+            batch.finish()?;
+            Ok(outcomes)
+        })
+    }
+
+    /// Makes one commit in its own transaction, after its batch failed for what may have been another's fault.
+    pub(super) fn commit_alone(&mut self, commit: &EncodedCommit) -> Result<Committed, StoreError> {
+        let made = self.transact(|writer| {
+            let mut batch = Batch::new(writer, Existence::AskedBefore);
+            let outcome = batch.add(commit)?;
+            batch.finish()?;
+            Ok(outcome)
+        });
+        made.unwrap_or_else(|fault| Err(fault.into_store(WRITE)))
+    }
+
+    pub(super) fn check(&mut self) -> Result<(), Fault> {
+        self.statements.check.execute([])?;
+        Ok(())
+    }
+
+    /// Ends the leases of all tasks that have not ended: a task that has ended holds none.
+    pub(super) fn release_leases(&mut self, now: Timestamp) -> Result<u64, Fault> {
+        self.heads.clear();
+        let scopes = self.statements.scopes_with_open_tasks.query_map([], |row| row.get::<_, i64>(0))?;
+        let scopes = scopes.collect::<Result<Vec<_>, _>>()?;
+        let mut released = 0;
+        for scope in scopes {
+            released += self.statements.release_leases.execute(params![scope, now.unix_millis()])?;
+        }
+        Ok(released as u64)
+    }
+
+    /// The number of a scope, which is made when it is new.
+    pub(super) fn scope(&mut self, scope: &Scope) -> Result<i64, Fault> {
+        if let Some(number) = self.scopes.get(scope) {
+            return Ok(number);
+        }
+        let names = params![scope.tenant.as_str(), scope.owner.as_str()];
+        let number = match self.statements.find_scope.query_row(names, |row| row.get(0)).optional()? {
+            Some(number) => number,
+            None => self.statements.insert_scope.insert(names)?,
+        };
+        self.scopes.insert(scope.clone(), number);
+        Ok(number)
+    }
+
+    /// A number for a new task. None is ever given out twice, though its task be removed.
+    pub(super) fn take_number(&mut self) -> Result<i64, Fault> {
+        let number = self.next_number;
+        if number > layout::TASK_NUMBER_MAX {
+            return Err(StoreError::unavailable("number a task", "all numbers were given out").into());
+        }
+        if number >= self.reserved_until {
+            let until = number + NUMBERS_RESERVED;
+            self.statements.reserve_numbers.execute([until])?;
+            self.reserved_until = until;
+        }
+        self.next_number = number + 1;
+        Ok(number)
+    }
+
+    /// What decides about a task; `None` when there is no such task.
+    pub(super) fn known(&mut self, task_id: &TaskId) -> Result<Option<Known>, Fault> {
+        if let Some(known) = self.heads.get(task_id) {
+            return Ok(Some(known));
+        }
+        let mut rows = self.statements.find_task.query([task_id.as_str()])?;
+        let Some(row) = rows.next()? else { return Ok(None) };
+        let known = Known {
+            number: row.get(0)?,
+            scope: row.get(1)?,
+            context: Some(row.get(2)?),
+            state: layout::state(row.get(3)?)?,
+            version: layout::count(row.get(4)?, "the version of a task")?,
+            epoch: layout::count(row.get(5)?, "the epoch of a task")?,
+            leased: row.get(6)?,
+            last_sequence: layout::count(row.get(7)?, "the last sequence of a task")?,
+            history: layout::count(row.get(8)?, "the history of a task")?,
+            status: row.get(9)?,
+        };
+        drop(rows);
+        self.heads.insert(task_id.clone(), known);
+        Ok(Some(known))
+    }
+}
+
+/// Whether the task is what the commit expects it to be.
+pub(super) fn expect_holds(expect: &Expect, task: &TaskId, known: &Known) -> Result<(), StoreError> {
+    let (epoch, version) = match *expect {
+        Expect::New(_) => return Ok(()),
+        Expect::Version(version) => (None, Some(version)),
+        Expect::LeaseAndVersion { epoch, version } => (Some(epoch), Some(version)),
+        Expect::Lease { epoch } => (Some(epoch), None),
+    };
+    // The fencing token is compared in the transaction that writes: a worker that slept past its lease must not
+    // write, however recently it looked.
+    if let Some(epoch) = epoch
+        && (known.epoch != epoch || !known.leased)
+    {
+        return Err(StoreError::LeaseLost { task: task.clone(), epoch });
+    }
+    if version.is_some_and(|version| version != known.version) {
+        return Err(StoreError::Conflict { task: task.clone() });
+    }
+    Ok(())
+}
