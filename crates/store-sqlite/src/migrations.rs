@@ -24,3 +24,16 @@ pub(crate) fn migrate(connection: &Connection) -> rusqlite::Result<()> {
     }
     Ok(())
 }
+
+/// How SQLite works out each of these statements, step by step; the ends of transactions are left out.
+#[cfg(test)]
+pub(crate) fn plans(connection: &Connection, texts: &[(&'static str, &'static str)]) -> Vec<(&'static str, String)> {
+    let mut plans = Vec::new();
+    for (name, sql) in texts {
+        let mut explained = connection.prepare(&format!("EXPLAIN QUERY PLAN {sql}")).unwrap();
+        let nothing = vec![rusqlite::types::Null; explained.parameter_count()];
+        let steps = explained.query_map(rusqlite::params_from_iter(nothing), |row| row.get::<_, String>(3)).unwrap();
+        plans.extend(steps.map(|step| (*name, step.unwrap())));
+    }
+    plans
+}

@@ -15,6 +15,8 @@ use crate::lock::DirectoryLock;
 mod batch;
 pub(crate) mod encoded;
 mod statements;
+#[cfg(test)]
+mod tests;
 mod transaction;
 
 /// How many jobs may wait for the writer before who sends one has to wait for a place.

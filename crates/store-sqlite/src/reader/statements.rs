@@ -83,3 +83,36 @@ statements! {
         WHERE scope = (SELECT number FROM scope WHERE tenant = ?1 AND owner = ?2) AND message_id = ?3 AND expires_at > ?4";
     checks = "SELECT value FROM meta WHERE name = 'checks'";
 }
+
+#[cfg(test)]
+mod tests {
+    use super::Statements;
+    use crate::migrations;
+
+    #[test]
+    fn no_read_walks_over_all_rows() {
+        let connection = rusqlite::Connection::open_in_memory().unwrap();
+        migrations::migrate(&connection).unwrap();
+        for (name, plan) in migrations::plans(&connection, &Statements::texts()) {
+            // The first entry of an index is all that it takes.
+            let walks = plan.contains("SCAN") && plan != "SCAN task USING COVERING INDEX task_by_due";
+            let sorts = plan.contains("TEMP B-TREE") && plan != "USE TEMP B-TREE FOR LAST TERM OF ORDER BY";
+            assert!(!walks && !sorts, "{name}: {plan}");
+        }
+    }
+
+    #[test]
+    fn pages_are_ranges_of_the_indexes_by_status_time() {
+        let connection = rusqlite::Connection::open_in_memory().unwrap();
+        migrations::migrate(&connection).unwrap();
+        let plans = migrations::plans(&connection, &Statements::texts());
+        for (name, index) in [("page_of_scope", "task_by_scope"), ("page_of_context", "task_by_context")] {
+            let expected = format!("SEARCH task USING INDEX {index} ({}=? AND state=? AND status_time>? AND status_time<?)", &name[8..]);
+            assert!(plans.iter().any(|(of, plan)| *of == name && *plan == expected), "{name}: {plans:?}");
+        }
+        for (name, index) in [("total_of_scope", "task_by_scope"), ("total_of_context", "task_by_context")] {
+            let expected = format!("SEARCH task USING COVERING INDEX {index} ({}=? AND state=? AND status_time>?)", &name[9..]);
+            assert!(plans.iter().any(|(of, plan)| *of == name && *plan == expected), "{name}: {plans:?}");
+        }
+    }
+}

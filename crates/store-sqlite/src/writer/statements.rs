@@ -16,6 +16,12 @@ macro_rules! statements {
                     )?,)*
                 })
             }
+
+            /// Each statement with its name, so that a test can look at how it is worked out.
+            #[cfg(test)]
+            pub(super) fn texts() -> Vec<(&'static str, &'static str)> {
+                vec![$((stringify!($name), $sql),)*]
+            }
         }
     };
 }
@@ -74,4 +80,21 @@ statements! {
             SET task = excluded.task, digest = excluded.digest, expires_at = excluded.expires_at";
     forget_accepted = "DELETE FROM accepted WHERE number IN
         (SELECT number FROM accepted WHERE expires_at <= ?1 ORDER BY expires_at LIMIT ?2)";
+}
+
+#[cfg(test)]
+mod tests {
+    use super::Statements;
+    use crate::migrations;
+
+    #[test]
+    fn no_write_walks_over_all_rows() {
+        let connection = rusqlite::Connection::open_in_memory().unwrap();
+        migrations::migrate(&connection).unwrap();
+        for (name, plan) in migrations::plans(&connection, &Statements::texts()) {
+            // Once, when the only instance starts.
+            let walks = plan.contains("SCAN") && name != "scopes_with_open_tasks";
+            assert!(!walks && !plan.contains("TEMP B-TREE"), "{name}: {plan}");
+        }
+    }
 }

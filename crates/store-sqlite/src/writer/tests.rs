@@ -1,0 +1,129 @@
+use std::path::PathBuf;
+
+use bytes::Bytes;
+use longhaul_lifecycle::TaskHead;
+use longhaul_protocol::{ContextId, TaskId, Timestamp};
+use longhaul_store::{Commit, EventKind, Expect, NewEvent, NewTask, StoreError, created_event};
+use rusqlite::Connection;
+
+use super::encoded::EncodedCommit;
+use super::transaction::Writer;
+use crate::fault::Fault;
+use crate::{SqliteConfig, connection, layout};
+
+struct Folder(PathBuf);
+
+impl Folder {
+    fn new(name: &str) -> Self {
+        Self(std::env::temp_dir().join(format!("longhaul-store-sqlite-writer-{}-{name}", std::process::id())))
+    }
+
+    fn open(&self) -> Connection {
+        std::fs::create_dir_all(&self.0).unwrap();
+        let config = SqliteConfig { directory: self.0.clone(), ..SqliteConfig::default() };
+        connection::open_writer(&config, now()).unwrap()
+    }
+}
+
+impl Drop for Folder {
+    fn drop(&mut self) {
+        let _ = std::fs::remove_dir_all(&self.0);
+    }
+}
+
+fn now() -> Timestamp {
+    Timestamp::from_unix_millis(1_796_000_000_000)
+}
+
+fn creation(id: &str, padding: usize) -> EncodedCommit {
+    let mut head = TaskHead::submitted(TaskId::new(id).unwrap(), ContextId::new("c").unwrap(), now());
+    head.leased = true;
+    let padding = NewEvent { kind: EventKind::Artifact, payload: Bytes::from(vec![b' '; padding]) };
+    let events = vec![created_event(&head, None), padding];
+    let expect = Expect::New(NewTask::default());
+    EncodedCommit::new(Commit { task_id: head.id.clone(), expect, head: Some(head), events, messages: Vec::new(), dedup: None, now: now() }).unwrap()
+}
+
+fn chunk(id: &str) -> EncodedCommit {
+    let events = vec![NewEvent { kind: EventKind::Artifact, payload: Bytes::from_static(b"{}") }];
+    let (task_id, expect) = (TaskId::new(id).unwrap(), Expect::Lease { epoch: 0 });
+    EncodedCommit::new(Commit { task_id, expect, head: None, events, messages: Vec::new(), dedup: None, now: now() }).unwrap()
+}
+
+fn rows(connection: &Connection, table: &str) -> i64 {
+    connection.query_row(&format!("SELECT count(*) FROM {table}"), [], |row| row.get(0)).unwrap()
+}
+
+#[test]
+fn a_full_disk_undoes_the_batch_and_the_next_one_goes_on() {
+    let folder = Folder::new("full");
+    let connection = folder.open();
+    let mut writer = Writer::new(&connection).unwrap();
+    let pages: i64 = connection.query_row("PRAGMA page_count", [], |row| row.get(0)).unwrap();
+    connection.query_row(&format!("PRAGMA max_page_count = {}", pages + 20), [], |_| Ok(())).unwrap();
+    let (small, large) = (creation("small", 10), creation("large", 1 << 20));
+    let fault = writer.commit(&[&small, &large]).unwrap_err();
+    assert!(matches!(&fault, Fault::Sqlite(error) if error.sqlite_error_code() == Some(rusqlite::ErrorCode::DiskFull)), "{fault:?}");
+    assert!(!fault.may_be_one_commit());
+    assert!(matches!(fault.into_store("write"), StoreError::Unavailable { .. }));
+    for table in ["task", "event", "context", "scope"] {
+        assert_eq!(rows(&connection, table), 0, "{table}");
+    }
+    connection.query_row("PRAGMA max_page_count = 1000000", [], |_| Ok(())).unwrap();
+    let outcomes = writer.commit(&[&small, &large]).unwrap();
+    assert!(outcomes.iter().all(Result::is_ok));
+    assert_eq!((rows(&connection, "task"), rows(&connection, "event")), (2, 4));
+}
+
+#[test]
+fn the_chunks_of_a_batch_share_one_write_of_the_task() {
+    let folder = Folder::new("chunks");
+    let connection = folder.open();
+    let mut writer = Writer::new(&connection).unwrap();
+    let commits: Vec<_> = std::iter::once(creation("t", 1)).chain((0..50).map(|_| chunk("t"))).collect();
+    let outcomes = writer.commit(&commits.iter().collect::<Vec<_>>()).unwrap();
+    let sequences: Vec<_> = outcomes.into_iter().map(|outcome| outcome.unwrap().last_sequence).collect();
+    assert_eq!(sequences, (2..=52).collect::<Vec<_>>());
+    let stored: i64 = connection.query_row("SELECT last_sequence FROM task", [], |row| row.get(0)).unwrap();
+    assert_eq!((stored, rows(&connection, "event")), (52, 52));
+}
+
+#[test]
+fn a_log_that_is_full_takes_no_more() {
+    let folder = Folder::new("log");
+    let connection = folder.open();
+    Writer::new(&connection).unwrap().commit(&[&creation("t", 1)]).unwrap().remove(0).unwrap();
+    connection.execute("UPDATE task SET last_sequence = ?1", [layout::int(layout::PLACE_MAX - 1)]).unwrap();
+    let mut writer = Writer::new(&connection).unwrap();
+    let (last, beyond) = (chunk("t"), chunk("t"));
+    let outcomes = writer.commit(&[&last, &beyond]).unwrap();
+    assert_eq!(outcomes[0].as_ref().unwrap().last_sequence, layout::PLACE_MAX);
+    assert!(matches!(outcomes[1], Err(StoreError::LogFull { events_max: layout::PLACE_MAX, .. })));
+}
+
+#[test]
+fn a_taken_id_fails_its_own_commit_only() {
+    let folder = Folder::new("taken");
+    let connection = folder.open();
+    Writer::new(&connection).unwrap().commit(&[&creation("taken", 1)]).unwrap().remove(0).unwrap();
+    let mut writer = Writer::new(&connection).unwrap();
+    let commits = [creation("one", 1), creation("taken", 1), creation("two", 1)];
+    let fault = writer.commit(&commits.iter().collect::<Vec<_>>()).unwrap_err();
+    assert!(fault.may_be_one_commit());
+    let outcomes: Vec<_> = commits.iter().map(|commit| writer.commit_alone(commit)).collect();
+    assert!(outcomes[0].is_ok() && outcomes[2].is_ok());
+    assert!(matches!(outcomes[1], Err(StoreError::Conflict { .. })));
+    assert_eq!((rows(&connection, "task"), rows(&connection, "event")), (3, 6));
+}
+
+#[test]
+fn a_number_is_never_given_out_twice() {
+    let folder = Folder::new("numbers");
+    let connection = folder.open();
+    let number = || connection.query_row("SELECT number FROM task", [], |row| row.get::<_, i64>(0)).unwrap();
+    Writer::new(&connection).unwrap().commit(&[&creation("first", 1)]).unwrap().remove(0).unwrap();
+    let first = number();
+    connection.execute("DELETE FROM task", []).unwrap();
+    Writer::new(&connection).unwrap().commit(&[&creation("second", 1)]).unwrap().remove(0).unwrap();
+    assert!(number() > first, "{} after {first}", number());
+}
