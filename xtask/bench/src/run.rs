@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use anyhow::{Context as _, Result};
 
-use crate::bare_loop::{self, Grouping, LoopOutcome};
+use crate::bare_loop::{self, LoopOutcome, Shape};
 use crate::process::{Launch, Process, StoreKind};
 use crate::stats::Outcome;
 
@@ -33,7 +33,7 @@ pub struct Run {
     server: PathBuf,
     dir: PathBuf,
     started: usize,
-    loops: BTreeMap<(usize, bool), LoopOutcome>,
+    loops: BTreeMap<Shape, LoopOutcome>,
 }
 
 impl Run {
@@ -118,32 +118,24 @@ impl Run {
     }
 
     /// Runs the bare loop for one window and keeps the figures with those of earlier windows.
-    pub async fn run_loop(&mut self, clients: usize, grouping: Grouping) -> Result<()> {
-        let outcome = bare_loop::run(&self.dir, clients, grouping, self.options.window).await?;
-        self.loops
-            .entry((clients, grouping == Grouping::Waiting))
-            .or_default()
-            .extend(outcome);
+    pub async fn run_loop(&mut self, shape: Shape) -> Result<()> {
+        let outcome = bare_loop::run(&self.dir, shape, self.options.window).await?;
+        self.loops.entry(shape).or_default().extend(outcome);
         Ok(())
     }
 
     /// The bare loop's figures; runs it first when it has not run yet.
-    pub async fn loop_outcome(
-        &mut self,
-        clients: usize,
-        grouping: Grouping,
-    ) -> Result<&mut LoopOutcome> {
-        let key = (clients, grouping == Grouping::Waiting);
-        if !self.loops.contains_key(&key) {
-            self.run_loop(clients, grouping).await?;
+    pub async fn loop_outcome(&mut self, shape: Shape) -> Result<&mut LoopOutcome> {
+        if !self.loops.contains_key(&shape) {
+            self.run_loop(shape).await?;
         }
-        self.loops.get_mut(&key).context("the loop has run")
+        self.loops.get_mut(&shape).context("the loop has run")
     }
 
     /// Median of one transaction of the bare loop with one client, in milliseconds.
     pub async fn transaction_p50_ms(&mut self) -> Result<f64> {
         Ok(self
-            .loop_outcome(1, Grouping::Waiting)
+            .loop_outcome(Shape::ALONE)
             .await?
             .transactions
             .latencies

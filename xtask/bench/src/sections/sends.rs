@@ -2,7 +2,7 @@
 
 use anyhow::{Context as _, Result};
 
-use crate::bare_loop::Grouping;
+use crate::bare_loop::{Rows, Shape};
 use crate::http::Connection;
 use crate::load;
 use crate::process::{Process, StoreKind};
@@ -41,7 +41,10 @@ pub async fn measure(run: &mut Run, figures: &mut Vec<Figure>) -> Result<()> {
             drive(&mut floor, connections, run).await?;
             for (store, server) in &mut servers {
                 if *store == StoreKind::Sqlite {
-                    run.run_loop(connections, Grouping::Waiting).await?;
+                    run.run_loop(Shape::grouped(connections, Rows::Fresh))
+                        .await?;
+                    run.run_loop(Shape::grouped(connections, Rows::Scattered))
+                        .await?;
                 }
                 drive(server, connections, run).await?;
             }
@@ -126,20 +129,23 @@ async fn push_sqlite(
         figures.push(sends);
         figures.push(p50.limit(&rule, Bound::AtMost, 2.0 * transaction + 0.3));
     } else {
-        let grouped = run
-            .loop_outcome(connections, Grouping::Waiting)
+        let scattered = run
+            .loop_outcome(Shape::grouped(connections, Rows::Scattered))
+            .await?;
+        let scattered = scattered.tasks.rate();
+        let fresh = run
+            .loop_outcome(Shape::grouped(connections, Rows::Fresh))
             .await?
             .tasks
             .rate();
-        let single = run.loop_outcome(32, Grouping::Single).await?.tasks.rate();
-        figures.push(sends.ratio(grouped, "bare loop", Bound::AtLeast, 0.6));
+        let single = run.loop_outcome(Shape::SINGLE).await?.tasks.rate();
+        figures.push(sends.ratio(scattered, "the bare loop", Bound::AtLeast, 0.6));
         let beside = |base: &str| Figure::new(format!("{what}: sends, beside {base}"), rate, "/s");
-        figures.push(beside("no grouping").ratio(
-            single,
-            "one write a transaction",
-            Bound::AtLeast,
-            1.0,
-        ));
+        let figure =
+            beside("fresh rows").ratio(fresh, "the loop on fresh rows", Bound::AtLeast, 0.6);
+        figures.push(figure.aim());
+        let figure = beside("no grouping");
+        figures.push(figure.ratio(single, "one write a transaction", Bound::AtLeast, 1.0));
         if let Some(aim) = aim(connections) {
             figures.push(
                 beside("the floor")

@@ -5,7 +5,7 @@ use std::time::{Duration, Instant};
 
 use anyhow::{Context as _, Result, bail};
 
-use crate::bare_loop::Grouping;
+use crate::bare_loop::Shape;
 use crate::http::Connection;
 use crate::load::{self, StreamSeen, Window};
 use crate::process::StoreKind;
@@ -46,7 +46,7 @@ async fn first_event(
 ) -> Result<()> {
     if store == StoreKind::Sqlite {
         // The limit hangs on the disk of this minute, so the loop runs right before.
-        run.run_loop(1, Grouping::Waiting).await?;
+        run.run_loop(Shape::ALONE).await?;
     }
     let mut connection = Connection::connect(addr).await?;
     let mut request = MessageRequest::stream("echo hello")?;

@@ -1,8 +1,8 @@
-//! The bare SQLite loop, grouped and not.
+//! The bare SQLite loop, in all its shapes.
 
 use anyhow::Result;
 
-use crate::bare_loop::Grouping;
+use crate::bare_loop::{Rows, Shape};
 use crate::report::Figure;
 use crate::run::Run;
 
@@ -10,34 +10,26 @@ use crate::run::Run;
 const CLIENTS: [usize; 3] = [1, 32, 256];
 
 pub async fn measure(run: &mut Run, figures: &mut Vec<Figure>) -> Result<()> {
-    for clients in CLIENTS {
-        push(
-            run,
-            figures,
-            clients,
-            Grouping::Waiting,
-            &format!("grouped, {clients}"),
-        )
-        .await?;
+    for (rows, name) in [
+        (Rows::Scattered, "scattered rows"),
+        (Rows::Fresh, "fresh rows"),
+    ] {
+        for clients in CLIENTS {
+            let shape = Shape::grouped(clients, rows);
+            push(run, figures, shape, &format!("{name}, {clients}")).await?;
+        }
     }
     push(
         run,
         figures,
-        32,
-        Grouping::Single,
-        "one write a transaction, 32",
+        Shape::SINGLE,
+        "fresh rows, 32, one write a transaction",
     )
     .await
 }
 
-async fn push(
-    run: &mut Run,
-    figures: &mut Vec<Figure>,
-    clients: usize,
-    grouping: Grouping,
-    what: &str,
-) -> Result<()> {
-    let outcome = run.loop_outcome(clients, grouping).await?;
+async fn push(run: &mut Run, figures: &mut Vec<Figure>, shape: Shape, what: &str) -> Result<()> {
+    let outcome = run.loop_outcome(shape).await?;
     figures.push(Figure::new(
         format!("{what}: tasks"),
         outcome.tasks.rate(),
