@@ -117,8 +117,8 @@ pub(crate) async fn drive(inner: Arc<Inner>, start: TurnStart) -> TurnEnd {
     if head.cancel_requested {
         shared.cancel.cancel();
     }
-    let history = head.turn_message;
-    let mut turn = Turn { message, request, history, writer: crate::TurnWriter { shared: Arc::clone(&shared) } };
+    let (history, messages) = (head.turn_message, head.messages);
+    let mut turn = Turn { message, request, history, messages, writer: crate::TurnWriter { shared: Arc::clone(&shared) } };
     let agent = Arc::clone(&inner.agent);
     let mut running = CatchUnwind(Box::pin(async move { agent.run(&mut turn).await }));
     let mut outcome = None;

@@ -55,7 +55,7 @@ impl Running {
     /// Puts a message that waits into the inbox of the task's turn.
     pub fn deliver(&self, task_id: &TaskId, ordinal: u64) {
         if let Some(turn) = self.turns().get(task_id) {
-            turn.shared.state().inbox.push(ordinal);
+            turn.shared.deliver(ordinal);
         }
     }
 

@@ -19,6 +19,8 @@ pub struct Turn {
     pub(crate) message: Message,
     pub(crate) request: TurnRequest,
     pub(crate) history: u64,
+    /// How many messages the history held when the turn began.
+    pub(crate) messages: u64,
     pub(crate) writer: TurnWriter,
 }
 
@@ -96,6 +98,43 @@ impl Turn {
     /// See [`TurnWriter::artifact`].
     pub async fn artifact(&self, piece: ArtifactPiece) -> Result<(), TurnError> {
         self.writer.artifact(piece).await
+    }
+
+    /// The task's messages as they stood when the turn began, oldest first, the turn's own among them: at most `limit`,
+    /// the latest.
+    ///
+    /// # Errors
+    ///
+    /// [`TurnError::Store`].
+    pub async fn history(&self, limit: usize) -> Result<Vec<Message>, TurnError> {
+        if self.messages <= 1 {
+            return Ok(if limit == 0 { Vec::new() } else { vec![self.message.clone()] });
+        }
+        let first = self.messages.saturating_sub(u64::try_from(limit).unwrap_or(u64::MAX));
+        let ordinals: Vec<u64> = (first..self.messages).collect();
+        let shared = &self.writer.shared;
+        let read = shared.store.messages(&shared.task_id, &ordinals).await;
+        let mut messages = read.map_err(|error| TurnError::Store(Arc::new(error)))?;
+        messages.sort_unstable_by_key(|stored| stored.ordinal);
+        Ok(messages.into_iter().map(|StoredMessage { message, .. }| message).collect())
+    }
+
+    /// Waits until [`Turn::inbox`] has something to read.
+    ///
+    /// # Cancel safety
+    ///
+    /// Dropping it ends the wait.
+    pub async fn mail(&self) {
+        let shared = &self.writer.shared;
+        loop {
+            let delivered = shared.delivered.notified();
+            tokio::pin!(delivered);
+            delivered.as_mut().enable();
+            if !shared.state().inbox.is_empty() {
+                return;
+            }
+            delivered.await;
+        }
     }
 
     /// The messages that arrived while this turn ran and that it has not read yet, oldest first. What is read here does
@@ -199,6 +238,8 @@ pub(crate) struct TurnShared {
     pub written: Notify,
     /// Rung when the buffer was emptied, for writers that wait.
     drained: Notify,
+    /// Rung when a message was put into the inbox.
+    delivered: Notify,
 }
 
 /// Makes ids for the agent's messages.
@@ -247,6 +288,7 @@ impl TurnShared {
             state: Mutex::new(state),
             written: Notify::new(),
             drained: Notify::new(),
+            delivered: Notify::new(),
         }
     }
 
@@ -263,6 +305,12 @@ impl TurnShared {
         };
         self.drained.notify_waiters();
         written
+    }
+
+    /// Puts a message that waits into the inbox.
+    pub fn deliver(&self, ordinal: u64) {
+        self.state().inbox.push(ordinal);
+        self.delivered.notify_waiters();
     }
 
     /// Refuses every later write.
