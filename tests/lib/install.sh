@@ -1,0 +1,104 @@
+# Installs what `./test` needs and a fresh Debian or Ubuntu lacks. Sourced, not run.
+
+die() {
+    printf '%s\n' "$@" >&2
+    exit 1
+}
+
+has() {
+    command -v "$1" >/dev/null 2>&1
+}
+
+as_root() {
+    if [ "$(id -u)" -eq 0 ]; then
+        "$@"
+    elif has sudo; then
+        sudo "$@"
+    else
+        die "cannot install packages: neither root nor sudo" "hint: run as root: $*"
+    fi
+}
+
+apt_updated=false
+
+# Installs Debian packages.
+packages() {
+    has apt-get || die "cannot install $*: there is no apt-get" "hint: install them and run ./test again"
+    printf 'installing %s\n' "$*"
+    if [ "$apt_updated" = false ]; then
+        as_root apt-get -qq update
+        apt_updated=true
+    fi
+    as_root env DEBIAN_FRONTEND=noninteractive \
+        apt-get -qq install --yes --no-install-recommends "$@" >"$WORK/logs/apt.log" 2>&1 ||
+        { cat "$WORK/logs/apt.log" >&2; die "cannot install $*"; }
+}
+
+install_rust_needs() {
+    if ! has cargo && [ -f "$HOME/.cargo/env" ]; then
+        # shellcheck source=/dev/null
+        . "$HOME/.cargo/env"
+    fi
+    has cargo || die "there is no cargo" "hint: install Rust with rustup"
+    local missing=()
+    has cc || missing+=(gcc)
+    has git || missing+=(git)
+    [ -e /etc/ssl/certs/ca-certificates.crt ] || missing+=(ca-certificates)
+    if ! { has cc && printf '#include <stdlib.h>\n' | cc -E - >/dev/null 2>&1; }; then
+        missing+=(libc6-dev)
+    fi
+    [ "${#missing[@]}" -eq 0 ] || packages "${missing[@]}"
+    local component
+    for component in fmt clippy; do
+        cargo "$component" --version >/dev/null 2>&1 && continue
+        has rustup || die "there is no cargo $component, and no rustup to get it with"
+        rustup component add "${component/#fmt/rustfmt}"
+    done
+}
+
+# Makes the Python environment of tests/python/requirements.lock, unless it is there already.
+install_python_needs() {
+    if ! has python3 || ! python3 -c 'import ensurepip, venv' >/dev/null 2>&1; then
+        packages python3 python3-venv
+    fi
+    python3 -c 'import sys; sys.exit(sys.version_info < (3, 10))' ||
+        die "Python 3.10 or later is needed, this is $(python3 --version)"
+    local lock=tests/python/requirements.lock wanted
+    wanted=$({ python3 -c 'import sys; print(sys.prefix, sys.version)'; cat "$lock"; } | sha256sum)
+    if [ "$(cat "$WORK/venv/stamp" 2>/dev/null || true)" != "$wanted" ]; then
+        printf 'installing the Python packages of %s\n' "$lock"
+        rm -rf "$WORK/venv"
+        python3 -m venv "$WORK/venv"
+        "$WORK/venv/bin/pip" install --quiet --disable-pip-version-check --requirement "$lock"
+        printf '%s' "$wanted" >"$WORK/venv/stamp"
+    fi
+}
+
+node_is_new_enough() {
+    has node && [ "$(node -p 'process.versions.node.split(".")[0]')" -ge 20 ]
+}
+
+# Installs the packages of tests/js/package-lock.json, and a Node 20 where the machine's is older.
+install_js_needs() {
+    has node || packages nodejs
+    has npm || packages npm
+    if ! node_is_new_enough; then
+        npm_packages tests/js/node20
+        local folder
+        for folder in "$PWD"/tests/js/node20/node_modules/node-linux-*/bin; do
+            PATH=$folder:$PATH
+        done
+        node_is_new_enough || die "Node 20 or later is needed, this is $(node --version)"
+    fi
+    npm_packages tests/js
+}
+
+npm_packages() {
+    local folder=$1 wanted
+    wanted=$(sha256sum <"$folder/package-lock.json")
+    if [ "$(cat "$folder/node_modules/.stamp" 2>/dev/null || true)" != "$wanted" ]; then
+        printf 'installing the Node packages of %s\n' "$folder"
+        (cd "$folder" && npm ci --ignore-scripts --no-audit --no-fund --loglevel=error)
+        printf '%s' "$wanted" >"$folder/node_modules/.stamp"
+    fi
+}
