@@ -112,6 +112,8 @@ pub struct Machine {
     pub processors: usize,
     /// Version of the kernel.
     pub kernel: String,
+    /// Processes that were running or waiting in the minute before the run; an idle machine has 0.
+    pub load: f64,
     /// Version of SQLite in the bare loop.
     pub sqlite: &'static str,
 }
@@ -151,11 +153,13 @@ impl Machine {
                 .split_once(':')
                 .map(|(_, name)| name.trim().to_owned())
         });
+        let load = std::fs::read_to_string("/proc/loadavg").unwrap_or_default();
         let kernel = std::fs::read_to_string("/proc/sys/kernel/osrelease").unwrap_or_default();
         Self {
             processor: processor.unwrap_or_else(|| "unknown".to_owned()),
             processors: std::thread::available_parallelism().map_or(1, usize::from),
             kernel: kernel.trim().to_owned(),
+            load: load.split(' ').next().and_then(|text| text.parse().ok()).unwrap_or(0.0),
             sqlite: rusqlite::version(),
         }
     }
@@ -164,14 +168,10 @@ impl Machine {
 impl Machine {
     /// The machine as lines of plain text.
     pub fn to_text(&self) -> String {
-        let Self {
-            processor,
-            processors,
-            kernel,
-            sqlite,
-        } = self;
+        let Self { processor, processors, kernel, load, sqlite } = self;
         format!(
-            "{processor}, {processors} processors, Linux {kernel}; SQLite {sqlite} in the bare loop\n"
+            "{processor}, {processors} processors, Linux {kernel}, load {load} before the run; \
+             SQLite {sqlite} in the bare loop\n"
         )
     }
 }
@@ -221,7 +221,7 @@ impl Report {
                 let judged = figure
                     .judged
                     .as_ref()
-                    .map_or_else(|| "| | |".to_owned(), Judged::to_cells);
+                    .map_or_else(|| "| |".to_owned(), Judged::to_cells);
                 let (value, unit) = (number(figure.value), figure.unit);
                 text.push_str(&format!(
                     "| {} | {value} {unit} | {judged} |\n",
@@ -341,12 +341,8 @@ mod tests {
     }
 
     fn nowhere() -> Machine {
-        Machine {
-            processor: String::new(),
-            processors: 1,
-            kernel: String::new(),
-            sqlite: "",
-        }
+        Machine { processor: String::new(), processors: 1, kernel: String::new(), load: 0.0, sqlite: "" }
+    }
     }
 
     #[test]
