@@ -93,28 +93,41 @@ impl Engine {
         Ok(())
     }
 
-    /// Begins nothing new, ends streams and waits, lets running turns end for `drain`, then hands the others back to the
-    /// store, which makes them due for the next process. Closes the store.
+    /// Begins nothing new from now on, and ends streams and waits.
+    pub fn begin_shutdown(&self) {
+        self.inner.closing.cancel();
+        self.inner.scheduler.notify_one();
+    }
+
+    /// Lets running turns end for `drain`, then hands the others back to the store, which makes them due for the next
+    /// process.
     ///
     /// # Errors
     ///
-    /// [`EngineError::Unavailable`] when the store can't be written or closed.
+    /// [`EngineError::Unavailable`] when the store can't be written.
     pub async fn shutdown(&self, drain: Duration) -> Result<(), EngineError> {
+        self.begin_shutdown();
         let inner = &self.inner;
-        inner.closing.cancel();
-        inner.scheduler.notify_one();
         inner.tracker.close();
         let drained = tokio::time::timeout(drain, inner.tracker.wait()).await.is_ok();
         if !drained {
             tracing::info!(turns = inner.running.len(), "turns that did not end in time are handed back");
             inner.running.abort_all();
-            if tokio::time::timeout(Duration::from_secs(5), inner.tracker.wait()).await.is_err() {
+            if tokio::time::timeout(LET_GO, inner.tracker.wait()).await.is_err() {
                 tracing::warn!("some turns do not let go");
             }
         }
-        let failed = |error| EngineError::store("close the store", error);
-        inner.store.release_leases(inner.clock.now()).await.map_err(failed)?;
-        inner.store.close().await.map_err(failed)
+        let released = inner.store.release_leases(inner.clock.now()).await;
+        released.map(drop).map_err(|error| EngineError::store("hand back the turns", error))
+    }
+
+    /// Closes the store, after a shutdown.
+    ///
+    /// # Errors
+    ///
+    /// [`EngineError::Unavailable`] when it can't be closed in order.
+    pub async fn close(&self) -> Result<(), EngineError> {
+        self.inner.store.close().await.map_err(|error| EngineError::store("close the store", error))
     }
 
     /// Whether a shutdown has begun.
@@ -147,6 +160,9 @@ impl Engine {
         Ok(self.inner.snapshot(scope, &task_id, None, history).await?.task)
     }
 }
+
+/// How long turns may take to let go that were told to.
+const LET_GO: Duration = Duration::from_secs(5);
 
 /// An id that has not the form of an id can't be one of ours.
 pub(crate) fn known_form(task_id: &str) -> Result<TaskId, EngineError> {

@@ -1,0 +1,112 @@
+//! The agent card (A2A §8): made once, served with validators.
+
+use std::time::{Duration, SystemTime};
+
+use bytes::Bytes;
+use http::{HeaderMap, HeaderValue, Method, Response, StatusCode, header};
+use longhaul_protocol::{to_json, wire};
+use sha2::{Digest as _, Sha256};
+
+use crate::body::Body;
+use crate::parameters::VERSION;
+use crate::route::JSON;
+
+/// The card as it is served.
+#[derive(Debug)]
+pub(crate) struct Card {
+    json: Bytes,
+    etag: HeaderValue,
+    last_modified: SystemTime,
+    cache_control: HeaderValue,
+}
+
+/// The card with its interfaces: JSON-RPC first, as some clients take the first one that they know.
+pub(crate) fn with_interfaces(mut card: wire::AgentCard, base_url: &str, prefix: &str, grpc: bool) -> wire::AgentCard {
+    let interface = |url: String, binding: &str| wire::AgentInterface {
+        url,
+        protocol_binding: binding.to_owned(),
+        tenant: String::new(),
+        protocol_version: VERSION.to_owned(),
+    };
+    let url = format!("{}{prefix}", base_url.trim_end_matches('/'));
+    card.supported_interfaces = vec![interface(url.clone(), "JSONRPC"), interface(url, "HTTP+JSON")];
+    if grpc {
+        card.supported_interfaces.push(interface(authority(base_url), "GRPC"));
+    }
+    card
+}
+
+/// `host:port` of a URL, with the scheme's own port if it names none.
+fn authority(base_url: &str) -> String {
+    let (scheme, rest) = base_url.split_once("://").unwrap_or(("http", base_url));
+    let authority = rest.split('/').next().unwrap_or(rest);
+    let names_port = authority.rsplit_once(':').is_some_and(|(_, port)| !port.is_empty() && port.bytes().all(|byte| byte.is_ascii_digit()));
+    match (names_port, scheme) {
+        (true, _) => authority.to_owned(),
+        (false, "https") => format!("{authority}:443"),
+        (false, _) => format!("{authority}:80"),
+    }
+}
+
+impl Card {
+    pub fn new(card: &wire::AgentCard, made_at: SystemTime, max_age: Duration) -> Self {
+        let json = to_json(card);
+        let digest: String = Sha256::digest(&json).iter().take(16).map(|byte| format!("{byte:02x}")).collect();
+        let printable = |text: String| HeaderValue::from_str(&text).unwrap_or_else(|_| HeaderValue::from_static(""));
+        Self {
+            json,
+            etag: printable(format!("\"{digest}\"")),
+            last_modified: made_at,
+            cache_control: printable(format!("public, max-age={}", max_age.as_secs())),
+        }
+    }
+
+    /// Answers a request for the card; whoever has it already is told so.
+    pub fn answer(&self, method: &Method, headers: &HeaderMap) -> Response<Body> {
+        let not_modified = self.is_known(headers);
+        let body = match not_modified || method == Method::HEAD {
+            true => Body::empty(),
+            false => Body::from(self.json.clone()),
+        };
+        let mut answer = Response::new(body);
+        *answer.status_mut() = if not_modified { StatusCode::NOT_MODIFIED } else { StatusCode::OK };
+        let headers = answer.headers_mut();
+        headers.insert(header::ETAG, self.etag.clone());
+        headers.insert(header::CACHE_CONTROL, self.cache_control.clone());
+        if let Ok(date) = HeaderValue::from_str(&httpdate::fmt_http_date(self.last_modified)) {
+            headers.insert(header::LAST_MODIFIED, date);
+        }
+        if !not_modified {
+            headers.insert(header::CONTENT_TYPE, HeaderValue::from_static(JSON));
+        }
+        if method == Method::HEAD {
+            headers.insert(header::CONTENT_LENGTH, HeaderValue::from(self.json.len()));
+        }
+        answer
+    }
+
+    /// Whether the caller has the card as it is; an entity tag counts before a date.
+    fn is_known(&self, headers: &HeaderMap) -> bool {
+        let text = |name| headers.get(name).and_then(|value: &HeaderValue| value.to_str().ok());
+        if let Some(tags) = text(header::IF_NONE_MATCH) {
+            let own = self.etag.to_str().unwrap_or_default();
+            return tags.split(',').map(|tag| tag.trim().trim_start_matches("W/")).any(|tag| tag == "*" || tag == own);
+        }
+        let since = text(header::IF_MODIFIED_SINCE).and_then(|date| httpdate::parse_http_date(date).ok());
+        since.is_some_and(|since| since + Duration::from_secs(1) > self.last_modified)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_grpc_interface_is_host_and_port() {
+        assert_eq!(authority("http://127.0.0.1:4100"), "127.0.0.1:4100");
+        assert_eq!(authority("https://agent.example.com"), "agent.example.com:443");
+        assert_eq!(authority("http://agent.example.com/base"), "agent.example.com:80");
+        assert_eq!(authority("http://[::1]:4100"), "[::1]:4100");
+        assert_eq!(authority("http://[::1]"), "[::1]:80");
+    }
+}

@@ -1,0 +1,113 @@
+//! The HTTP+JSON binding (A2A §11).
+
+use bytes::{BufMut as _, Bytes, BytesMut};
+use http::{Method, Response, StatusCode};
+use longhaul_protocol::json::ProtoJson;
+use longhaul_protocol::{A2aError, from_json, to_json, wire};
+
+use crate::body::Body;
+use crate::operation::Stream;
+use crate::parameters::Parameters;
+use crate::path::Resource;
+use crate::query::Query;
+use crate::route::{A2A_JSON, App, event_stream, json_answer, status_answer};
+use crate::sse::Envelope;
+
+/// The methods that a resource answers to.
+pub(crate) fn methods(resource: &Resource) -> &'static [Method] {
+    match resource {
+        Resource::SendMessage | Resource::SendStreamingMessage | Resource::CancelTask { .. } => &[Method::POST],
+        Resource::SubscribeToTask { .. } | Resource::PushConfigs => &[Method::GET, Method::POST],
+        Resource::PushConfig => &[Method::GET, Method::DELETE],
+        Resource::Tasks
+        | Resource::Task { .. }
+        | Resource::ExtendedAgentCard
+        | Resource::Artifact { .. }
+        | Resource::ArtifactVersions { .. }
+        | Resource::ArtifactVersion { .. } => &[Method::GET],
+    }
+}
+
+enum Answer {
+    Result(Bytes),
+    Stream(Stream),
+}
+
+/// Answers one request whose method its resource answers to.
+pub(crate) async fn answer(
+    app: &App,
+    parameters: &Parameters,
+    resource: Resource,
+    query: Query,
+    body: Result<Bytes, A2aError>,
+) -> Response<Body> {
+    match dispatch(app, parameters, resource, query, body).await {
+        Ok(Answer::Result(result)) => json_answer(StatusCode::OK, A2A_JSON, result),
+        Ok(Answer::Stream(stream)) => event_stream(app, stream, Box::new(PlainEnvelope)),
+        Err(error) => status_answer(&error),
+    }
+}
+
+async fn dispatch(
+    app: &App,
+    parameters: &Parameters,
+    resource: Resource,
+    query: Query,
+    body: Result<Bytes, A2aError>,
+) -> Result<Answer, A2aError> {
+    let operations = &app.operations;
+    operations.admit(parameters)?;
+    match resource {
+        Resource::SendMessage => result(operations.send_message(parameters, parse(&body?)?).await),
+        Resource::SendStreamingMessage => operations.send_streaming_message(parameters, parse(&body?)?).await.map(Answer::Stream),
+        Resource::Tasks => result(operations.list_tasks(parameters, query.list_tasks()?).await),
+        Resource::Task { id } => result(operations.get_task(parameters, query.get_task(id)?).await),
+        Resource::CancelTask { id } => {
+            let request: wire::CancelTaskRequest = parse_if_any(&body?)?;
+            result(operations.cancel_task(parameters, wire::CancelTaskRequest { id, ..request }).await)
+        }
+        Resource::SubscribeToTask { id } => {
+            let request: wire::SubscribeToTaskRequest = parse_if_any(&body?)?;
+            let from_query = query.subscribe_to_task(id);
+            let tenant = if request.tenant.is_empty() { from_query.tenant } else { request.tenant };
+            let request = wire::SubscribeToTaskRequest { tenant, id: from_query.id };
+            operations.subscribe_to_task(parameters, request).await.map(Answer::Stream)
+        }
+        Resource::PushConfigs | Resource::PushConfig => Err(operations.push_not_supported()),
+        Resource::ExtendedAgentCard => Err(operations.extended_card_not_supported()),
+        Resource::Artifact { task_id, artifact_id } => {
+            result(operations.get_artifact(parameters, query.get_artifact(task_id, artifact_id, None)?).await)
+        }
+        Resource::ArtifactVersion { task_id, artifact_id, version } => {
+            result(operations.get_artifact(parameters, query.get_artifact(task_id, artifact_id, Some(&version))?).await)
+        }
+        Resource::ArtifactVersions { task_id, artifact_id } => {
+            result(operations.list_artifact_versions(parameters, query.list_artifact_versions(task_id, artifact_id)?).await)
+        }
+    }
+}
+
+fn parse<T: ProtoJson>(body: &[u8]) -> Result<T, A2aError> {
+    from_json(body).map_err(A2aError::from)
+}
+
+/// Some clients send nothing where the body has nothing to say.
+fn parse_if_any<T: ProtoJson + Default>(body: &[u8]) -> Result<T, A2aError> {
+    if body.iter().all(u8::is_ascii_whitespace) { Ok(T::default()) } else { parse(body) }
+}
+
+fn result<T: ProtoJson>(result: Result<T, A2aError>) -> Result<Answer, A2aError> {
+    result.map(|result| Answer::Result(to_json(&result)))
+}
+
+struct PlainEnvelope;
+
+impl Envelope for PlainEnvelope {
+    fn item(&self, payload: &[u8], out: &mut BytesMut) {
+        out.put_slice(payload);
+    }
+
+    fn error(&self, error: &A2aError, out: &mut BytesMut) {
+        out.put_slice(&error.to_status_json());
+    }
+}

@@ -1,0 +1,207 @@
+//! The JSON-RPC binding (A2A §9), JSON-RPC 2.0 to the letter.
+
+use std::borrow::Cow;
+
+use bytes::{BufMut as _, Bytes, BytesMut};
+use http::{Response, StatusCode};
+use longhaul_protocol::json::ProtoJson;
+use longhaul_protocol::{A2aError, ErrorCode, from_json, to_json};
+use serde::{Deserialize, Deserializer};
+use serde_json::value::RawValue;
+
+use crate::body::Body;
+use crate::operation::Stream;
+use crate::parameters::Parameters;
+use crate::route::{App, JSON, event_stream, json_answer};
+use crate::sse::Envelope;
+
+/// A request as it came. Members that are absent are told from those that are `null`.
+#[derive(Deserialize)]
+struct Call<'a> {
+    #[serde(borrow, default, deserialize_with = "present")]
+    jsonrpc: Option<&'a RawValue>,
+    #[serde(borrow, default, deserialize_with = "present")]
+    id: Option<&'a RawValue>,
+    #[serde(borrow, default, deserialize_with = "present")]
+    method: Option<&'a RawValue>,
+    #[serde(borrow, default, deserialize_with = "present")]
+    params: Option<&'a RawValue>,
+}
+
+fn present<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<&'de RawValue>, D::Error> {
+    <&RawValue>::deserialize(deserializer).map(Some)
+}
+
+/// The id of a request, as its bytes.
+type Id = Bytes;
+
+const NO_ID: Id = Id::from_static(b"null");
+
+/// Answers one request.
+pub(crate) async fn answer(app: &App, parameters: &Parameters, body: Result<Bytes, A2aError>) -> Response<Body> {
+    let body = match body {
+        Ok(body) => body,
+        Err(error) => return error_answer(&NO_ID, &error),
+    };
+    let call = match read(&body) {
+        Ok(call) => call,
+        Err((id, error)) => return error_answer(&id, &error),
+    };
+    let Some(id) = call.id else {
+        // A notification gets no answer, so nobody could learn what it did: it does nothing.
+        let mut answer = Response::new(Body::empty());
+        *answer.status_mut() = StatusCode::NO_CONTENT;
+        return answer;
+    };
+    match dispatch(app, parameters, &call.method, call.params).await {
+        Ok(Answer::Result(result)) => json_answer(StatusCode::OK, JSON, result_envelope(&id, &result)),
+        Ok(Answer::Stream(stream)) => event_stream(app, stream, Box::new(RpcEnvelope { id })),
+        Err(error) => error_answer(&id, &error),
+    }
+}
+
+/// A request of the right form.
+struct Checked<'a> {
+    id: Option<Id>,
+    method: Cow<'a, str>,
+    params: &'a [u8],
+}
+
+fn read(body: &Bytes) -> Result<Checked<'_>, (Id, A2aError)> {
+    let invalid = |id: &Id, why: &str| (id.clone(), A2aError::new(ErrorCode::InvalidRequest, why));
+    let call: Call<'_> = serde_json::from_slice(body).map_err(|error| match error.is_data() {
+        true if first_byte(body) == Some(b'[') => invalid(&NO_ID, "batches are not supported; send one request at a time"),
+        true => invalid(&NO_ID, "a request is one object with jsonrpc, id, method and params, each at most once"),
+        false => (NO_ID, A2aError::new(ErrorCode::ParseError, format!("the body is not JSON: {error}"))),
+    })?;
+    let id = match call.id {
+        None => None,
+        Some(raw) if is_id(raw.get()) => Some(Bytes::copy_from_slice(raw.get().as_bytes())),
+        Some(_) => return Err(invalid(&NO_ID, "id must be a string, a whole number or null")),
+    };
+    let answer_to = id.clone().unwrap_or(NO_ID);
+    if call.jsonrpc.and_then(text).as_deref() != Some("2.0") {
+        return Err(invalid(&answer_to, "jsonrpc must be \"2.0\""));
+    }
+    let method = call.method.and_then(text).ok_or_else(|| invalid(&answer_to, "method must be a string"))?;
+    let params = match call.params.map(RawValue::get) {
+        None => "{}",
+        Some(object) if object.starts_with('{') => object,
+        Some(array) if array.starts_with('[') => {
+            return Err((answer_to, A2aError::new(ErrorCode::InvalidArgument, "params must be an object: A2A names its parameters")));
+        }
+        Some(_) => return Err(invalid(&answer_to, "params must be an object")),
+    };
+    Ok(Checked { id, method, params: params.as_bytes() })
+}
+
+fn first_byte(body: &[u8]) -> Option<u8> {
+    body.iter().copied().find(|byte| !byte.is_ascii_whitespace())
+}
+
+fn text(raw: &RawValue) -> Option<Cow<'_, str>> {
+    let inner = raw.get().strip_prefix('"').and_then(|rest| rest.strip_suffix('"'))?;
+    match inner.contains('\\') {
+        false => Some(Cow::Borrowed(inner)),
+        true => serde_json::from_str(raw.get()).ok().map(Cow::Owned),
+    }
+}
+
+/// Whether a value may be an id: a string, a number without a fraction, or null.
+fn is_id(raw: &str) -> bool {
+    match raw.as_bytes().first() {
+        Some(b'"') => serde_json::from_str::<Cow<'_, str>>(raw).is_ok(),
+        Some(b'-' | b'0'..=b'9') => !raw.contains(['.', 'e', 'E']),
+        Some(_) => raw == "null",
+        None => false,
+    }
+}
+
+enum Answer {
+    Result(Bytes),
+    Stream(Stream),
+}
+
+fn parse<T: ProtoJson>(params: &[u8]) -> Result<T, A2aError> {
+    from_json(params).map_err(|error| {
+        let error = A2aError::from(error);
+        // The body was JSON, so whatever is wrong with the parameters, they are invalid.
+        match error.code {
+            ErrorCode::ParseError => A2aError::new(ErrorCode::InvalidArgument, error.message),
+            _ => error,
+        }
+    })
+}
+
+fn result<T: ProtoJson>(result: Result<T, A2aError>) -> Result<Answer, A2aError> {
+    result.map(|result| Answer::Result(to_json(&result)))
+}
+
+async fn dispatch(app: &App, parameters: &Parameters, method: &str, params: &[u8]) -> Result<Answer, A2aError> {
+    let operations = &app.operations;
+    operations.admit(parameters)?;
+    match method {
+        "SendMessage" => result(operations.send_message(parameters, parse(params)?).await),
+        "SendStreamingMessage" => operations.send_streaming_message(parameters, parse(params)?).await.map(Answer::Stream),
+        "GetTask" => result(operations.get_task(parameters, parse(params)?).await),
+        "ListTasks" => result(operations.list_tasks(parameters, parse(params)?).await),
+        "CancelTask" => result(operations.cancel_task(parameters, parse(params)?).await),
+        "SubscribeToTask" => operations.subscribe_to_task(parameters, parse(params)?).await.map(Answer::Stream),
+        "CreateTaskPushNotificationConfig"
+        | "GetTaskPushNotificationConfig"
+        | "ListTaskPushNotificationConfigs"
+        | "DeleteTaskPushNotificationConfig" => Err(operations.push_not_supported()),
+        "GetExtendedAgentCard" => Err(operations.extended_card_not_supported()),
+        "ListArtifactVersions" => result(operations.list_artifact_versions(parameters, parse(params)?).await),
+        "GetArtifact" => result(operations.get_artifact(parameters, parse(params)?).await),
+        _ => Err(A2aError::new(ErrorCode::MethodNotFound, format!("there is no method {method:?}"))),
+    }
+}
+
+fn result_envelope(id: &[u8], result: &[u8]) -> Bytes {
+    let mut out = BytesMut::with_capacity(result.len() + id.len() + 40);
+    put_result(id, result, &mut out);
+    out.freeze()
+}
+
+fn put_result(id: &[u8], result: &[u8], out: &mut BytesMut) {
+    out.put_slice(b"{\"jsonrpc\":\"2.0\",\"id\":");
+    out.put_slice(id);
+    out.put_slice(b",\"result\":");
+    out.put_slice(result);
+    out.put_slice(b"}");
+}
+
+fn put_error(id: &[u8], error: &A2aError, out: &mut BytesMut) {
+    out.put_slice(b"{\"jsonrpc\":\"2.0\",\"id\":");
+    out.put_slice(id);
+    out.put_slice(b",\"error\":");
+    out.put_slice(error.to_json_rpc_error().to_string().as_bytes());
+    out.put_slice(b"}");
+}
+
+/// An error's answer. Three statuses are told by HTTP as well: clients look there before they read the body.
+fn error_answer(id: &[u8], error: &A2aError) -> Response<Body> {
+    let mut out = BytesMut::new();
+    put_error(id, error, &mut out);
+    let status = match error.code {
+        ErrorCode::TooLarge | ErrorCode::ResourceExhausted | ErrorCode::Unavailable => error.code.row().http,
+        _ => StatusCode::OK.as_u16(),
+    };
+    let status = StatusCode::from_u16(status).unwrap_or(StatusCode::OK);
+    crate::route::with_retry_after(json_answer(status, JSON, out.freeze()), error)
+}
+
+struct RpcEnvelope {
+    id: Id,
+}
+
+impl Envelope for RpcEnvelope {
+    fn item(&self, payload: &[u8], out: &mut BytesMut) {
+        put_result(&self.id, payload, out);
+    }
+
+    fn error(&self, error: &A2aError, out: &mut BytesMut) {
+        put_error(&self.id, error, out);
+    }
+}
