@@ -159,7 +159,11 @@ impl Machine {
             processor: processor.unwrap_or_else(|| "unknown".to_owned()),
             processors: std::thread::available_parallelism().map_or(1, usize::from),
             kernel: kernel.trim().to_owned(),
-            load: load.split(' ').next().and_then(|text| text.parse().ok()).unwrap_or(0.0),
+            load: load
+                .split(' ')
+                .next()
+                .and_then(|text| text.parse().ok())
+                .unwrap_or(0.0),
             sqlite: rusqlite::version(),
         }
     }
@@ -168,7 +172,13 @@ impl Machine {
 impl Machine {
     /// The machine as lines of plain text.
     pub fn to_text(&self) -> String {
-        let Self { processor, processors, kernel, load, sqlite } = self;
+        let Self {
+            processor,
+            processors,
+            kernel,
+            load,
+            sqlite,
+        } = self;
         format!(
             "{processor}, {processors} processors, Linux {kernel}, load {load} before the run; \
              SQLite {sqlite} in the bare loop\n"
@@ -341,8 +351,14 @@ mod tests {
     }
 
     fn nowhere() -> Machine {
-        Machine { processor: String::new(), processors: 1, kernel: String::new(), load: 0.0, sqlite: "" }
-    }
+        let (processor, kernel) = (String::new(), String::new());
+        Machine {
+            processor,
+            processors: 1,
+            kernel,
+            load: 0.0,
+            sqlite: "",
+        }
     }
 
     #[test]
