@@ -24,10 +24,13 @@ const EVENT_BYTES: usize = 256;
 /// Most writes in one transaction.
 const BATCH_MAX: usize = 512;
 
+/// The settings are those of the server.
 const SCHEMA: &str = "
     PRAGMA page_size = 4096;
     PRAGMA journal_mode = WAL;
     PRAGMA synchronous = FULL;
+    PRAGMA wal_autocheckpoint = 4000;
+    PRAGMA cache_size = -16384;
     CREATE TABLE task (
         task_row INTEGER PRIMARY KEY,
         task_id TEXT NOT NULL,

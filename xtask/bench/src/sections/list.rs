@@ -1,13 +1,15 @@
 //! `ListTasks` on a small and on a large folder.
 
 use std::path::Path;
-use std::time::Instant;
+use std::time::{Instant, SystemTime, UNIX_EPOCH};
 
 use anyhow::{Context as _, Result, bail};
+use longhaul_protocol::Timestamp;
+use longhaul_store_sqlite::SqliteConfig;
 use serde_json::Value;
 
 use crate::http::Connection;
-use crate::load::{self, Window};
+use crate::load::Window;
 use crate::process::{Process, StoreKind};
 use crate::report::{Bound, Figure};
 use crate::request;
@@ -16,9 +18,6 @@ use crate::stats::Latencies;
 
 /// Tasks of the small folder.
 const SMALL: u64 = 1000;
-
-/// Most tasks that are made by sends; more would take too long.
-const SENDS_MAX: u64 = 50_000;
 
 /// Latencies on one folder.
 #[derive(Debug)]
@@ -67,9 +66,7 @@ pub async fn measure(run: &mut Run, figures: &mut Vec<Figure>) -> Result<()> {
 impl Folder {
     async fn open(run: &mut Run, tasks: u64) -> Result<Self> {
         let data = run.data_dir()?;
-        fill(run, &data, tasks)
-            .await
-            .with_context(|| format!("cannot fill a folder with {tasks} tasks"))?;
+        fill(&data, tasks)?;
         let server = run.server_on(&data, StoreKind::Sqlite, None).await?;
         Ok(Self {
             server,
@@ -120,16 +117,18 @@ fn next_token(body: &[u8], tasks: u64) -> Result<String> {
         .to_owned())
 }
 
-/// Fills the folder `data` with finished tasks.
-async fn fill(run: &mut Run, data: &Path, tasks: u64) -> Result<()> {
-    if tasks > SENDS_MAX {
-        bail!(
-            "needs the bulk fill of the SQLite store; at most {SENDS_MAX} tasks without it, see --tasks"
-        );
-    }
-    let server = run.server_on(data, StoreKind::Sqlite, None).await?;
-    load::sends_exactly(server.addr(), 64, tasks, "echo hello").await?;
-    server.stop().await
+/// Fills the folder `data` with finished tasks, a second apart, the newest one now.
+fn fill(data: &Path, tasks: u64) -> Result<()> {
+    let since_epoch = SystemTime::now()
+        .duration_since(UNIX_EPOCH)
+        .context("the clock is wrong")?;
+    let now = Timestamp::from_unix_millis(i64::try_from(since_epoch.as_millis())?);
+    let config = SqliteConfig {
+        directory: data.to_owned(),
+        ..SqliteConfig::default()
+    };
+    longhaul_store_sqlite::fill(&config, tasks, now)
+        .with_context(|| format!("cannot fill a folder with {tasks} tasks"))
 }
 
 #[cfg(test)]
