@@ -72,16 +72,14 @@ def server(pool: Callable[[str], Server], store: str) -> Iterator[Server]:
 
 
 @pytest.fixture
-def own_server(
-    binary: Path, tmp_path: Path
-) -> Iterator[Callable[..., Server]]:
+def own_server(binary: Path, tmp_path: Path) -> Iterator[Callable[..., Server]]:
     """Makes servers that only this test uses: to be killed, restarted, or set up differently."""
     servers: list[Server] = []
 
-    def make(store: str = 'sqlite', *extra: str) -> Server:
+    def make(store: str = 'sqlite', *extra: str, command: str = 'demo-server') -> Server:
         folder = tmp_path / f'server-{len(servers)}'
         folder.mkdir()
-        servers.append(Server(binary, folder, store, extra))
+        servers.append(Server(binary, folder, store, extra, command))
         return servers[-1].start()
 
     yield make

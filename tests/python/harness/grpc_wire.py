@@ -66,10 +66,23 @@ class Grpc(Wire):
             metadata.append(('last-event-id', str(last_event_id)))
         return metadata
 
-    async def ask(self, operation, params, *, version=VERSION, timeout=CALL_TIMEOUT_SECONDS):
-        request = self.message(operation, params)
+    async def ask(
+        self,
+        operation,
+        params,
+        *,
+        version=VERSION,
+        extensions=None,
+        timeout=CALL_TIMEOUT_SECONDS,
+    ):
+        metadata = self._metadata(version)
+        if extensions is not None:
+            metadata.append(('a2a-extensions', extensions))
         call = getattr(self.stub, operation)(
-            request, metadata=self._metadata(version), timeout=timeout, wait_for_ready=True
+            self.message(operation, params),
+            metadata=metadata,
+            timeout=timeout,
+            wait_for_ready=True,
         )
         try:
             answer = await call

@@ -51,8 +51,18 @@ class HttpWire(Wire):
     def item(self, text: str) -> dict:
         raise NotImplementedError
 
-    async def ask(self, operation, params, *, version=VERSION, timeout=CALL_TIMEOUT_SECONDS):
+    async def ask(
+        self,
+        operation,
+        params,
+        *,
+        version=VERSION,
+        extensions=None,
+        timeout=CALL_TIMEOUT_SECONDS,
+    ):
         headers = {} if version is None else {'A2A-Version': version}
+        if extensions is not None:
+            headers['A2A-Extensions'] = extensions
         request = self.request(operation, params, headers, timeout)
         answer = await self.http.send(request)
         data = self.result(answer, answer.content)

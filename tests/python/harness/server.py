@@ -1,4 +1,4 @@
-"""One `longhaul demo-server` process, started on a free port and stopped by its own process id."""
+"""One `longhaul` server process, started on a free port and stopped by its own process id."""
 
 from __future__ import annotations
 
@@ -36,7 +36,12 @@ class Server:
     """
 
     def __init__(
-        self, binary: Path, folder: Path, store: str, extra: tuple[str, ...] = ()
+        self,
+        binary: Path,
+        folder: Path,
+        store: str,
+        extra: tuple[str, ...] = (),
+        command: str = 'demo-server',
     ) -> None:
         self.binary = binary
         self.data = folder / 'data'
@@ -44,6 +49,7 @@ class Server:
         self.log = folder / 'server.log'
         self.store = store
         self.extra = extra
+        self.command = command
         self.port = free_port()
         self.process: subprocess.Popen[bytes] | None = None
         self._card: dict | None = None
@@ -87,7 +93,7 @@ class Server:
         assert self.process is None, 'the server runs already'
         command = [
             str(self.binary),
-            'demo-server',
+            self.command,
             '--listen',
             f'127.0.0.1:{self.port}',
             '--data',

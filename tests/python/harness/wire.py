@@ -115,9 +115,10 @@ class Wire(ABC):
         params: dict,
         *,
         version: str | None = VERSION,
+        extensions: str | None = None,
         timeout: float = CALL_TIMEOUT_SECONDS,
     ) -> Reply:
-        """One short call. `version` None leaves `A2A-Version` out."""
+        """One short call. `version` None leaves `A2A-Version` out, `extensions` None the other."""
 
     @abstractmethod
     def open(
