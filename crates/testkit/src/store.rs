@@ -1,0 +1,178 @@
+use std::collections::{HashMap, VecDeque};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use async_trait::async_trait;
+use longhaul_lifecycle::TaskHead;
+use longhaul_protocol::{ArtifactId, MessageId, TaskId, Timestamp, wire};
+use longhaul_store::{
+    ArtifactVersion, Claim, Commit, Committed, ListPage, ListQuery, Scope, Snapshot, SnapshotQuery, Store, StoreError, StoredEvent,
+    StoredMessage,
+};
+
+use crate::Gate;
+
+/// An operation of a store, to count it and to make it fail.
+#[derive(Clone, Copy, Debug, Eq, Hash, PartialEq)]
+#[expect(missing_docs, reason = "each variant is the operation of the same name")]
+pub enum Operation {
+    Commit,
+    Load,
+    Snapshot,
+    Accepted,
+    EventsAfter,
+    Messages,
+    List,
+    Artifacts,
+    Due,
+    NextDue,
+    LastSequences,
+    Other,
+}
+
+/// What goes wrong with one operation.
+#[derive(Clone, Debug)]
+pub enum Fault {
+    /// It fails, and nothing was done.
+    Before,
+    /// It is done, and still it fails.
+    After,
+    /// It begins when the gate is open.
+    Hold(Gate),
+    /// It is done at once, and answers when the gate is open.
+    HoldAnswer(Gate),
+}
+
+/// A store in front of another one, which counts what is asked and fails when it is told to.
+#[derive(Debug)]
+pub struct FaultStore {
+    store: Arc<dyn Store>,
+    state: Mutex<State>,
+}
+
+#[derive(Debug, Default)]
+struct State {
+    counts: HashMap<Operation, u64>,
+    faults: HashMap<Operation, VecDeque<Fault>>,
+}
+
+impl FaultStore {
+    /// Stands in front of `store`.
+    #[must_use]
+    pub fn new(store: Arc<dyn Store>) -> Self {
+        Self { store, state: Mutex::default() }
+    }
+
+    /// Makes the next call of an operation that has no fault yet go wrong in this way.
+    pub fn next(&self, operation: Operation, fault: Fault) {
+        self.state().faults.entry(operation).or_default().push_back(fault);
+    }
+
+    /// How often an operation was called.
+    #[must_use]
+    pub fn count(&self, operation: Operation) -> u64 {
+        self.state().counts.get(&operation).copied().unwrap_or(0)
+    }
+
+    fn state(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    async fn call<T>(&self, operation: Operation, call: impl Future<Output = Result<T, StoreError>>) -> Result<T, StoreError> {
+        let fault = {
+            let mut state = self.state();
+            *state.counts.entry(operation).or_default() += 1;
+            state.faults.get_mut(&operation).and_then(VecDeque::pop_front)
+        };
+        let failed = || StoreError::unavailable("do it", "the test says so");
+        match fault {
+            None => call.await,
+            Some(Fault::Before) => Err(failed()),
+            Some(Fault::After) => call.await.and_then(|_| Err(failed())),
+            Some(Fault::Hold(gate)) => {
+                gate.pass().await;
+                call.await
+            }
+            Some(Fault::HoldAnswer(gate)) => {
+                let answer = call.await;
+                gate.pass().await;
+                answer
+            }
+        }
+    }
+}
+
+#[async_trait]
+impl Store for FaultStore {
+    async fn commit(&self, commit: Commit) -> Result<Committed, StoreError> {
+        self.call(Operation::Commit, self.store.commit(commit)).await
+    }
+
+    async fn load(&self, scope: &Scope, task_id: &TaskId) -> Result<Option<TaskHead>, StoreError> {
+        self.call(Operation::Load, self.store.load(scope, task_id)).await
+    }
+
+    async fn snapshot(&self, scope: &Scope, task_id: &TaskId, query: SnapshotQuery) -> Result<Option<Snapshot>, StoreError> {
+        self.call(Operation::Snapshot, self.store.snapshot(scope, task_id, query)).await
+    }
+
+    async fn accepted(&self, scope: &Scope, message_id: &MessageId, now: Timestamp) -> Result<Option<(TaskId, [u8; 32])>, StoreError> {
+        self.call(Operation::Accepted, self.store.accepted(scope, message_id, now)).await
+    }
+
+    async fn events_after(&self, task_id: &TaskId, after: u64, limit: usize) -> Result<Vec<StoredEvent>, StoreError> {
+        self.call(Operation::EventsAfter, self.store.events_after(task_id, after, limit)).await
+    }
+
+    async fn messages(&self, task_id: &TaskId, ordinals: &[u64]) -> Result<Vec<StoredMessage>, StoreError> {
+        self.call(Operation::Messages, self.store.messages(task_id, ordinals)).await
+    }
+
+    async fn list(&self, query: ListQuery) -> Result<ListPage, StoreError> {
+        self.call(Operation::List, self.store.list(query)).await
+    }
+
+    async fn artifact_versions(
+        &self,
+        scope: &Scope,
+        task_id: &TaskId,
+        artifact_id: &ArtifactId,
+        before: Option<u64>,
+        limit: usize,
+    ) -> Result<Option<Vec<ArtifactVersion>>, StoreError> {
+        self.call(Operation::Artifacts, self.store.artifact_versions(scope, task_id, artifact_id, before, limit)).await
+    }
+
+    async fn artifact(
+        &self,
+        scope: &Scope,
+        task_id: &TaskId,
+        artifact_id: &ArtifactId,
+        version: Option<u64>,
+    ) -> Result<Option<(u64, wire::Artifact)>, StoreError> {
+        self.call(Operation::Artifacts, self.store.artifact(scope, task_id, artifact_id, version)).await
+    }
+
+    async fn due(&self, now: Timestamp, limit: usize) -> Result<Vec<Claim>, StoreError> {
+        self.call(Operation::Due, self.store.due(now, limit)).await
+    }
+
+    async fn next_due(&self) -> Result<Option<Timestamp>, StoreError> {
+        self.call(Operation::NextDue, self.store.next_due()).await
+    }
+
+    async fn release_leases(&self, now: Timestamp) -> Result<u64, StoreError> {
+        self.call(Operation::Other, self.store.release_leases(now)).await
+    }
+
+    async fn last_sequences(&self, task_ids: &[TaskId]) -> Result<Vec<(TaskId, u64)>, StoreError> {
+        self.call(Operation::LastSequences, self.store.last_sequences(task_ids)).await
+    }
+
+    async fn check(&self) -> Result<(), StoreError> {
+        self.call(Operation::Other, self.store.check()).await
+    }
+
+    async fn close(&self) -> Result<(), StoreError> {
+        self.call(Operation::Other, self.store.close()).await
+    }
+}
