@@ -170,6 +170,7 @@ pub async fn walks_see_unchanged_tasks_once(open: &impl AsyncFn() -> TestStore) 
                 Life::begin(test.store(), &Scope::default(), &format!("new-{moment}"), "context", pages as i64 * 9).await;
             }
             pages += 1;
+            assert!(pages < 200, "the walk does not end");
             query.after = page.next;
             if query.after.is_none() {
                 break;

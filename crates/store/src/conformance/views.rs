@@ -212,6 +212,7 @@ pub async fn a_long_log_is_kept_whole(open: &impl AsyncFn() -> TestStore) {
                 assert_eq!((event.kind, &event.payload), (payload.kind, &payload.payload), "event {seen}");
             }
         }
+        assert!(seen <= EVENTS, "more events than were committed");
         if page.len() < 256 {
             break;
         }
