@@ -173,9 +173,9 @@ mirror_by! {
     i32 => i32: |value| value;
     i64 => i64: |value| value;
     i32 => wire::TaskState: |number| wire::TaskState(number);
-    wire::TaskState => i32: |state| state.0;
+    wire::TaskState => i32: |state| state.number();
     i32 => wire::Role: |number| wire::Role(number);
-    wire::Role => i32: |role| role.0;
+    wire::Role => i32: |role| role.number();
     JsonStruct => JsonObject: |object| object.0;
     JsonObject => JsonStruct: |object| JsonStruct(object);
     JsonValue => Value: |value| value.0;

@@ -12,9 +12,9 @@ use crate::ids::{ArtifactId, ContextId, MessageId, TaskId};
 use crate::wire;
 
 use check::{
-    agent_or_user, each, has_content, id, if_present, known_state_or_none, nested,
-    no_control_characters, not_empty, not_negative, optional_id, page_size, page_size_or_zero,
-    positive, present, push_target, required_text, sent_by_user, tenant,
+    agent_or_user, data_not_too_deep, each, has_content, id, if_present, known_state_or_none,
+    nested, no_control_characters, not_empty, not_negative, not_too_deep, optional_id, page_size,
+    page_size_or_zero, positive, present, push_target, required_text, sent_by_user, tenant,
 };
 
 pub use media_type::media_type_matches;
@@ -28,6 +28,10 @@ pub const PAGE_SIZE_DEFAULT: i32 = 50;
 
 /// The most bytes of a text that has no limit of its own: a token, a media type, a file name.
 pub const TEXT_BYTES_MAX: usize = 4096;
+
+/// How many levels of arrays and objects `data` and `metadata` may have: so many that whatever was
+/// accepted can be read back from inside any message that comes to hold it.
+pub const DATA_DEPTH_MAX: usize = 119;
 
 /// A message of the wire that has field rules.
 pub trait FieldRules {
@@ -62,15 +66,19 @@ rules! {
         task_id "taskId": optional_id::<TaskId>;
         role "role": agent_or_user;
         parts "parts": not_empty, each(nested);
+        metadata "metadata": if_present(not_too_deep);
         reference_task_ids "referenceTaskIds": each(id::<TaskId>);
     }
     Artifact {
         artifact_id "artifactId": id::<ArtifactId>;
         parts "parts": not_empty, each(nested);
+        metadata "metadata": if_present(not_too_deep);
     }
     Part {
         // A oneof has no name in JSON: its absence is the part's own.
         content "": has_content;
+        content "data": if_present(data_not_too_deep);
+        metadata "metadata": if_present(not_too_deep);
         filename "filename": no_control_characters;
         media_type "mediaType": no_control_characters;
     }
@@ -78,6 +86,7 @@ rules! {
         tenant "tenant": tenant;
         message "message": present(nested), if_present(sent_by_user);
         configuration "configuration": nested;
+        metadata "metadata": if_present(not_too_deep);
     }
     SendMessageConfiguration {
         accepted_output_modes "acceptedOutputModes": each(no_control_characters);

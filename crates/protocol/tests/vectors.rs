@@ -18,11 +18,9 @@ fn round_trip(message: &str, json: &[u8]) -> Result<Value, JsonError> {
     ) -> Result<Value, JsonError> {
         let message: T = from_json(json)?;
         let printed = to_json(&message);
-        assert_eq!(
-            from_json::<T>(&printed).as_ref(),
-            Ok(&message),
-            "what is written reads back"
-        );
+        // Printed forms are compared: an enum's name that nobody knows is not written.
+        let back = from_json::<T>(&printed).map(|message| to_json(&message));
+        assert_eq!(back, Ok(printed.clone()), "what is written reads back");
         Ok(serde_json::from_slice(&printed).expect("what is written is JSON"))
     }
     macro_rules! by_name {

@@ -174,6 +174,16 @@ macro_rules! wire_enum {
         pub struct $name(pub i32);
 
         impl $name {
+            /// What a name stands for that this version of the protocol does not have. Never written; a rule
+            /// refuses it where the value decides something.
+            pub const UNRECOGNIZED: Self = Self(i32::MIN);
+
+            /// The value's number on the wire of protobuf, where a name that is not known is absent.
+            #[must_use]
+            pub fn number(self) -> i32 {
+                if self == Self::UNRECOGNIZED { 0 } else { self.0 }
+            }
+
             /// The value as the rest of the system knows it; none if unspecified or unknown.
             #[must_use]
             pub fn known(self) -> Option<$domain> {
@@ -194,7 +204,7 @@ macro_rules! wire_enum {
                 fn serialize<S: serde::Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
                     match self.known() {
                         Some(value) => serializer.serialize_str(value.wire_name()),
-                        None if self.0 == 0 => serializer.serialize_str($unspecified),
+                        None if self.number() == 0 => serializer.serialize_str($unspecified),
                         None => serializer.serialize_i32(self.0),
                     }
                 }
@@ -203,7 +213,10 @@ macro_rules! wire_enum {
             impl<'de> serde::Deserialize<'de> for $name {
                 fn deserialize<D: serde::Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
                     let number = deserializer.deserialize_any(json::EnumVisitor(|name: &str| {
-                        <$domain>::from_wire_name(name).map_or(0, <$domain>::number)
+                        match name.is_empty() || name == $unspecified {
+                            true => 0,
+                            false => <$domain>::from_wire_name(name).map_or(i32::MIN, <$domain>::number),
+                        }
                     }))?;
                     Ok(Self(number))
                 }
@@ -221,11 +234,11 @@ macro_rules! wire_enum {
                 }
 
                 fn is_absent(&self) -> bool {
-                    self.0 == 0
+                    self.number() == 0
                 }
 
                 fn has_default_form(&self) -> bool {
-                    self.0 != 0
+                    self.number() != 0
                 }
 
                 fn write_member<S: serde::Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {

@@ -2,12 +2,13 @@
 
 use std::fmt;
 
+use crate::JsonObject;
 use crate::error::FieldViolation;
 use crate::ids::{ArtifactId, ContextId, InvalidId, MessageId, TaskId, Tenant};
 use crate::state::{Role, TaskState};
 use crate::wire;
 
-use super::{FieldRules, PAGE_SIZE_MAX, Path, TEXT_BYTES_MAX};
+use super::{DATA_DEPTH_MAX, FieldRules, PAGE_SIZE_MAX, Path, TEXT_BYTES_MAX};
 
 type Violations = Vec<FieldViolation>;
 
@@ -228,4 +229,36 @@ pub(super) fn push_target(
     required_text(&config.url, &at.member("url"), out);
     no_control_characters(&config.token, &at.member("token"), out);
     nested(&config.authentication, &at.member("authentication"), out);
+}
+
+/// An object of at most [`DATA_DEPTH_MAX`] levels.
+pub(super) fn not_too_deep(value: &JsonObject, at: &Path<'_>, out: &mut Violations) {
+    let inside = value.values().map(depth).max().unwrap_or(0);
+    refuse_depth(1 + inside, at, out);
+}
+
+/// Content that is not `data`, or data of at most [`DATA_DEPTH_MAX`] levels.
+pub(super) fn data_not_too_deep(content: &wire::PartContent, at: &Path<'_>, out: &mut Violations) {
+    if let wire::PartContent::Data(value) = content {
+        refuse_depth(depth(value), at, out);
+    }
+}
+
+fn refuse_depth(levels: usize, at: &Path<'_>, out: &mut Violations) {
+    if levels > DATA_DEPTH_MAX {
+        let allowed = format_args!("must have at most {DATA_DEPTH_MAX} levels, has {levels}");
+        refuse(at, out, allowed);
+    }
+}
+
+/// The levels of arrays and objects in a value. It was parsed, so it is not deep enough to exhaust the stack.
+fn depth(value: &serde_json::Value) -> usize {
+    match value {
+        serde_json::Value::Array(items) => 1 + items.iter().map(depth).max().unwrap_or(0),
+        serde_json::Value::Object(members) => 1 + members.values().map(depth).max().unwrap_or(0),
+        serde_json::Value::Null
+        | serde_json::Value::Bool(_)
+        | serde_json::Value::Number(_)
+        | serde_json::Value::String(_) => 0,
+    }
 }

@@ -146,3 +146,44 @@ fn requests_about_a_task_need_its_id() {
         check::<wire::GetTaskRequest>(&format!(r#"{{"id":"{id}"}}"#), &[]);
     }
 }
+
+#[test]
+fn a_state_that_nobody_knows_is_no_filter_but_a_fault() {
+    let request: wire::ListTasksRequest = crate::from_json(br#"{"status":"WORKING"}"#).unwrap();
+    let fields: Vec<_> = request
+        .violations()
+        .into_iter()
+        .map(|breach| breach.field)
+        .collect();
+    assert_eq!(fields, ["status"]);
+    let request: wire::ListTasksRequest =
+        crate::from_json(br#"{"status":"TASK_STATE_UNSPECIFIED"}"#).unwrap();
+    assert!(request.violations().is_empty());
+}
+
+#[test]
+fn data_is_refused_that_could_not_be_read_back_from_a_task() {
+    let nested = |levels: usize| {
+        let json = format!(
+            r#"{{"messageId":"m","role":"ROLE_USER","parts":[{{"data":{}{}}}]}}"#,
+            "[".repeat(levels),
+            "]".repeat(levels)
+        );
+        crate::from_json::<wire::Message>(json.as_bytes()).unwrap()
+    };
+    let message = nested(DATA_DEPTH_MAX);
+    assert!(message.violations().is_empty());
+    let task = wire::Task {
+        history: vec![message],
+        ..wire::Task::default()
+    };
+    let page = wire::ListTasksResponse {
+        tasks: vec![task],
+        ..wire::ListTasksResponse::default()
+    };
+    crate::from_json::<wire::ListTasksResponse>(&crate::to_json(&page)).unwrap();
+    assert_eq!(
+        nested(DATA_DEPTH_MAX + 1).violations()[0].field,
+        "parts[0].data"
+    );
+}
