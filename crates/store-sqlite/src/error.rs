@@ -16,11 +16,11 @@ pub enum OpenError {
         source: std::io::Error,
     },
     /// Another instance has the store open.
-    #[error("the store {} is held by {}", path.display(), holder(*pid))]
+    #[error("the store in {} is held by {}", path.display(), holder(*pid))]
     Held {
         /// The process that holds it, as it says itself.
         pid: Option<u32>,
-        /// The lock file.
+        /// The store's folder.
         path: PathBuf,
     },
     /// The file was made by something else.

@@ -1,6 +1,6 @@
 use std::fs::{File, OpenOptions, TryLockError};
 use std::io::{Read, Seek, SeekFrom, Write};
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 use crate::OpenError;
 
@@ -31,7 +31,7 @@ impl DirectoryLock {
             .map_err(files("open the lock file", &path))?;
         match file.try_lock() {
             Ok(()) => {}
-            Err(TryLockError::WouldBlock) => return Err(held(&mut file, path)),
+            Err(TryLockError::WouldBlock) => return Err(held(&mut file, directory)),
             Err(TryLockError::Error(source)) => return Err(OpenError::Files { action: "lock", path, source }),
         }
         write_pid(&mut file).map_err(files("write the lock file", &path))?;
@@ -39,10 +39,10 @@ impl DirectoryLock {
     }
 }
 
-fn held(file: &mut File, path: PathBuf) -> OpenError {
+fn held(file: &mut File, directory: &Path) -> OpenError {
     let mut text = String::new();
     let pid = file.read_to_string(&mut text).ok().and_then(|_| text.trim().parse().ok());
-    OpenError::Held { pid, path }
+    OpenError::Held { pid, path: directory.to_owned() }
 }
 
 fn write_pid(file: &mut File) -> std::io::Result<()> {

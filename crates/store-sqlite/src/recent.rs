@@ -37,6 +37,15 @@ impl<K: Clone + Eq + Hash, V: Clone> Recent<K, V> {
         self.young.insert(key, value);
     }
 
+    pub(crate) fn remove<Q>(&mut self, key: &Q)
+    where
+        K: Borrow<Q>,
+        Q: Eq + Hash + ?Sized,
+    {
+        self.young.remove(key);
+        self.old.remove(key);
+    }
+
     pub(crate) fn clear(&mut self) {
         self.young.clear();
         self.old.clear();
@@ -67,5 +76,7 @@ mod tests {
             recent.insert(key, value);
         }
         assert_eq!(recent.get(&1), Some(10));
+        recent.remove(&1);
+        assert_eq!(recent.get(&1), None);
     }
 }

@@ -1,4 +1,5 @@
-//! What becomes of a folder when a store is opened in it.
+//! What becomes of a folder when a store is opened in it, and of commits that come together.
+#![expect(clippy::unwrap_used, reason = "the ids of tests are valid")]
 
 use longhaul_protocol::{ContextId, TaskId, Timestamp};
 use longhaul_store::{Commit, Expect, NewTask, Scope, Store, StoreError, created_event};
@@ -104,6 +105,24 @@ async fn what_was_answered_is_there_after_a_drop_without_close() {
         }
     };
     assert!(store.load(&Scope::default(), &TaskId::new("t").unwrap()).await.unwrap().is_some());
+    store.close().await.unwrap();
+}
+
+#[tokio::test]
+async fn what_was_answered_is_in_the_files_already() {
+    let (folder, copy) = (Folder::new(), Folder::new());
+    let store = open(&folder.config());
+    for number in 0..20 {
+        store.commit(creation(&format!("t{number}"))).await.unwrap();
+    }
+    // What a crash would leave behind.
+    for name in ["longhaul.db", "longhaul.db-wal"] {
+        std::fs::copy(folder.path().join(name), copy.path().join(name)).unwrap();
+    }
+    let found = open(&copy.config());
+    assert_eq!(found.due(now(), 100).await.unwrap().len(), 20);
+    found.commit(creation("t20")).await.unwrap();
+    found.close().await.unwrap();
     store.close().await.unwrap();
 }
 

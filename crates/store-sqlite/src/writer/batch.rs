@@ -240,6 +240,10 @@ impl<'w, 'c, 'b> Batch<'w, 'c, 'b> {
             self.writer.heads.insert(id.clone(), known);
             return Ok(());
         }
+        if head.state.is_terminal() {
+            // Nothing more will be written to it, so it need not be remembered.
+            self.writer.heads.remove(id);
+        }
         self.writer.statements.update_task.execute(params![
             known.number,
             head.state.number(),

@@ -1,5 +1,6 @@
 //! A folder of its own for each test.
 #![allow(dead_code, reason = "each test file uses a part of it")]
+#![expect(clippy::expect_used, reason = "a test whose folder fails has failed")]
 
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU64, Ordering};
