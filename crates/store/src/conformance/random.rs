@@ -15,7 +15,7 @@ use super::life::{
 };
 use crate::{Commit, Dedup, Expect, HistoryLimit, ListQuery, MemoryStore, Scope, SnapshotQuery, Store, StoreError};
 
-const CASES: usize = 12;
+const CASES: usize = 32;
 const STEPS_MAX: usize = 40;
 const SHRINKS_MAX: usize = 200;
 const TASKS: usize = 4;
@@ -268,6 +268,10 @@ impl Pair {
         same("messages", store.messages(&id, &ordinals).await, memory.messages(&id, &ordinals).await)?;
         let ids = [id.clone()];
         same("last_sequences", store.last_sequences(&ids).await, memory.last_sequences(&ids).await)?;
+        for message in (0..4).map(|n| message_id(&format!("known-{n}"))) {
+            let now = at(self.millis);
+            same("accepted", store.accepted(&of(task), &message, now).await, memory.accepted(&of(task), &message, now).await)?;
+        }
         for artifact in ["artifact-0", "artifact-1"].map(|id| ArtifactId::new(id).expect("an id")) {
             let (versions, known) = (
                 store.artifact_versions(&of(task), &id, &artifact, None, 100).await,
