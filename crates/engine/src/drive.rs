@@ -10,7 +10,7 @@ use longhaul_protocol::{ArtifactId, Message, wire};
 use longhaul_store::{ArtifactFold, Commit, EventKind, Expect, NewEvent, NewMessage, Scope, StoreError, TurnRequest, artifact_update};
 
 use crate::engine::{Inner, Worker, log_change, status_events, status_time};
-use crate::turn::{MessageIds, TurnShared, TurnState, Write};
+use crate::turn::{MessageIds, Progress, TurnShared, TurnState, Write};
 use crate::unwind::CatchUnwind;
 use crate::{AgentError, Outcome, Turn, text_part};
 
@@ -299,8 +299,9 @@ fn group(
     for write in writes {
         match write {
             Write::Artifact(event) => group.events.push(NewEvent { kind: EventKind::Artifact, payload: event.payload.clone() }),
-            Write::Progress { message, metadata } => {
-                step(&mut group, &mut next, Command::Progress { message: message.clone(), metadata: metadata.clone() })?;
+            Write::Progress(progress) => {
+                let Progress { message, metadata } = Progress::clone(progress);
+                step(&mut group, &mut next, Command::Progress { message, metadata })?;
             }
         }
     }

@@ -44,8 +44,8 @@ pub enum SendReply {
 
 /// What a send began.
 enum Begun {
-    Message(wire::Message),
-    Task(BegunTask),
+    Message(Box<wire::Message>),
+    Task(Box<BegunTask>),
 }
 
 struct BegunTask {
@@ -83,7 +83,7 @@ impl Engine {
         let (scope, history) = (send.scope.clone(), send.history);
         let waits = if send.return_immediately { Waits::Not } else { Waits::ForAnswer };
         let begun = match self.inner.begin(send, waits).await? {
-            Begun::Message(message) => return Ok(SendReply::Message(message)),
+            Begun::Message(message) => return Ok(SendReply::Message(*message)),
             Begun::Task(begun) => begun,
         };
         if waits == Waits::Not {
@@ -116,7 +116,7 @@ impl Engine {
         let (scope, history) = (send.scope.clone(), send.history);
         let metadata = None;
         let begun = match self.inner.begin(send, Waits::OnStream).await? {
-            Begun::Message(message) => return Ok(EventStream::of_message(Arc::clone(&self.inner), message)),
+            Begun::Message(message) => return Ok(EventStream::of_message(Arc::clone(&self.inner), *message)),
             Begun::Task(begun) => begun,
         };
         let subscription = begun.subscription.unwrap_or_else(|| self.inner.hub.subscribe(&begun.head.id));
@@ -193,7 +193,7 @@ impl Inner {
         }
         let subscription = Some(self.hub.subscribe(task));
         let head = self.load(&send.scope, task).await?;
-        Ok(Begun::Task(BegunTask { head, subscription, turn: None, created: None }))
+        Ok(Begun::Task(Box::new(BegunTask { head, subscription, turn: None, created: None })))
     }
 
     async fn begin_new(self: &Arc<Self>, send: &SendRequest, dedup: Option<Dedup>, waits: Waits) -> Result<Begun, EngineError> {
@@ -213,7 +213,7 @@ impl Inner {
         };
         let mut worker = None;
         let commands = match accept {
-            Accept::Message(parts) => return Ok(Begun::Message(say(parts, None)?.into_wire())),
+            Accept::Message(parts) => return Ok(Begun::Message(Box::new(say(parts, None)?.into_wire()))),
             Accept::Task => {
                 worker = self.free_worker();
                 if worker.is_some() { vec![Command::Start] } else { Vec::new() }
@@ -248,7 +248,7 @@ impl Inner {
             let (scope, request) = (send.scope.clone(), send.request.clone());
             Box::new(TurnStart { scope, head: head.clone(), message: message.clone(), request, view, worker })
         });
-        Ok(Begun::Task(BegunTask { head, subscription, turn, created: Some(message) }))
+        Ok(Begun::Task(Box::new(BegunTask { head, subscription, turn, created: Some(message) })))
     }
 
     async fn begin_further(
@@ -302,7 +302,7 @@ impl Inner {
                 let (scope, request) = (send.scope.clone(), send.request.clone());
                 Box::new(TurnStart { scope, head: head.clone(), message, request, view: None, worker })
             });
-            return Ok(Begun::Task(BegunTask { head, subscription, turn, created: None }));
+            return Ok(Begun::Task(Box::new(BegunTask { head, subscription, turn, created: None })));
         }
         Err(contended(task_id))
     }

@@ -220,7 +220,14 @@ pub struct TurnWriter {
 #[derive(Debug)]
 pub(crate) enum Write {
     Artifact(NewEvent),
-    Progress { message: Option<Message>, metadata: Option<JsonObject> },
+    Progress(Box<Progress>),
+}
+
+/// The agent's word on how it is getting on.
+#[derive(Clone, Debug)]
+pub(crate) struct Progress {
+    pub message: Option<Message>,
+    pub metadata: Option<JsonObject>,
 }
 
 #[derive(Debug)]
@@ -330,7 +337,8 @@ impl TurnWriter {
         let message = parts.map(|parts| self.shared.message(parts)).transpose()?;
         let bytes = message.as_ref().map_or(0, |message| json::to_json(message.as_wire()).len());
         self.shared.check_size(bytes)?;
-        self.push(bytes, |_| Ok(Write::Progress { message: message.clone(), metadata: metadata.clone() })).await
+        let progress = Box::new(Progress { message, metadata });
+        self.push(bytes, |_| Ok(Write::Progress(progress.clone()))).await
     }
 
     /// Writes a piece of an artifact.

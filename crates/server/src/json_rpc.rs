@@ -45,7 +45,7 @@ pub(crate) async fn answer(app: &App, parameters: &Parameters, body: Result<Byte
     };
     let call = match read(&body) {
         Ok(call) => call,
-        Err((id, error)) => return error_answer(&id, &error),
+        Err(refused) => return error_answer(&refused.id, &refused.error),
     };
     let Some(id) = call.id else {
         // A notification gets no answer, so nobody could learn what it did: it does nothing.
@@ -67,12 +67,19 @@ struct Checked<'a> {
     params: &'a [u8],
 }
 
-fn read(body: &Bytes) -> Result<Checked<'_>, (Id, A2aError)> {
-    let invalid = |id: &Id, why: &str| (id.clone(), A2aError::new(ErrorCode::InvalidRequest, why));
+/// A request that is none, and the id that its answer names.
+struct Refused {
+    id: Id,
+    error: A2aError,
+}
+
+fn read(body: &Bytes) -> Result<Checked<'_>, Box<Refused>> {
+    let refused = |id: &Id, error| Box::new(Refused { id: id.clone(), error });
+    let invalid = |id: &Id, why: &str| refused(id, A2aError::new(ErrorCode::InvalidRequest, why));
     let call: Call<'_> = serde_json::from_slice(body).map_err(|error| match error.is_data() {
         true if first_byte(body) == Some(b'[') => invalid(&NO_ID, "batches are not supported; send one request at a time"),
         true => invalid(&NO_ID, "a request is one object with jsonrpc, id, method and params, each at most once"),
-        false => (NO_ID, A2aError::new(ErrorCode::ParseError, format!("the body is not JSON: {error}"))),
+        false => refused(&NO_ID, A2aError::new(ErrorCode::ParseError, format!("the body is not JSON: {error}"))),
     })?;
     let id = match call.id {
         None => None,
@@ -88,7 +95,8 @@ fn read(body: &Bytes) -> Result<Checked<'_>, (Id, A2aError)> {
         None => "{}",
         Some(object) if object.starts_with('{') => object,
         Some(array) if array.starts_with('[') => {
-            return Err((answer_to, A2aError::new(ErrorCode::InvalidArgument, "params must be an object: A2A names its parameters")));
+            let why = "params must be an object: A2A names its parameters";
+            return Err(refused(&answer_to, A2aError::new(ErrorCode::InvalidArgument, why)));
         }
         Some(_) => return Err(invalid(&answer_to, "params must be an object")),
     };

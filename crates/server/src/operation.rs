@@ -182,11 +182,12 @@ impl Operations {
     }
 
     fn send_request(&self, parameters: &Parameters, request: wire::SendMessageRequest) -> Result<SendRequest, A2aError> {
-        let scope = scope(parameters, &request.tenant, &request)?;
-        let configuration = request.configuration.unwrap_or_default();
-        if configuration.task_push_notification_config.is_some() {
+        let wants_push = |configuration: &wire::SendMessageConfiguration| configuration.task_push_notification_config.is_some();
+        if request.configuration.as_ref().is_some_and(wants_push) {
             return Err(self.push_not_supported());
         }
+        let scope = scope(parameters, &request.tenant, &request)?;
+        let configuration = request.configuration.unwrap_or_default();
         let message = request.message.ok_or_else(|| invalid("message", "is required"))?;
         let message = Message::new(message).map_err(A2aError::invalid_argument)?;
         Ok(SendRequest {
