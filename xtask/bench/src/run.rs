@@ -165,9 +165,4 @@ impl Subject {
             outcome: Outcome::default(),
         }
     }
-
-    /// Takes what it did, for the next comparison.
-    pub fn take(&mut self) -> Outcome {
-        std::mem::take(&mut self.outcome)
-    }
 }

@@ -24,47 +24,46 @@ fn aim(connections: usize) -> Option<f64> {
 }
 
 pub async fn measure(run: &mut Run, figures: &mut Vec<Figure>) -> Result<()> {
+    for connections in CONNECTIONS {
+        measure_at(run, figures, connections).await?;
+    }
+    Ok(())
+}
+
+/// Measures at one number of connections, on servers of its own: a store in memory keeps all tasks.
+async fn measure_at(run: &mut Run, figures: &mut Vec<Figure>, connections: usize) -> Result<()> {
     let mut servers = Vec::new();
     for store in run.options.stores.clone() {
         servers.push((store, Subject::new(run.server(store, None).await?)));
     }
     let (_, first) = servers.first().context("no store to measure")?;
     let answer = answer_of(&first.process).await?;
-    figures.push(Figure::new(
-        "bytes of an answer",
-        crate::stats::as_f64(answer.len()),
-        "B",
-    ));
     let mut floor = Subject::new(run.floor(&answer).await?);
-    for connections in CONNECTIONS {
-        for _ in 0..run.options.rounds {
-            drive(&mut floor, connections, run).await?;
-            for (store, server) in &mut servers {
-                if *store == StoreKind::Sqlite {
-                    run.run_loop(Shape::grouped(connections, Rows::Fresh))
-                        .await?;
-                    run.run_loop(Shape::grouped(connections, Rows::Scattered))
-                        .await?;
-                }
-                drive(server, connections, run).await?;
-            }
-        }
-        let floor_rate = floor.outcome.rate();
-        push(figures, "floor", connections, floor.take(), |rate| rate);
+    for _ in 0..run.options.rounds {
+        drive(&mut floor, connections, run).await?;
         for (store, server) in &mut servers {
-            match store {
-                StoreKind::Memory => push(figures, "memory", connections, server.take(), |rate| {
-                    rate.ratio(floor_rate, "floor", Bound::AtLeast, 0.5)
-                }),
-                StoreKind::Sqlite => {
-                    push_sqlite(run, figures, connections, server.take(), floor_rate).await?
-                }
+            if *store == StoreKind::Sqlite {
+                run.run_loop(Shape::grouped(connections, Rows::Fresh))
+                    .await?;
+                run.run_loop(Shape::grouped(connections, Rows::Scattered))
+                    .await?;
             }
+            drive(server, connections, run).await?;
         }
     }
     floor.process.stop().await?;
-    for (_, server) in servers {
+    let floor_rate = floor.outcome.rate();
+    push(figures, "floor", connections, floor.outcome, |rate| rate);
+    for (store, server) in servers {
         server.process.stop().await?;
+        match store {
+            StoreKind::Memory => push(figures, "memory", connections, server.outcome, |rate| {
+                rate.ratio(floor_rate, "floor", Bound::AtLeast, 0.5)
+            }),
+            StoreKind::Sqlite => {
+                push_sqlite(run, figures, connections, server.outcome, floor_rate).await?
+            }
+        }
     }
     Ok(())
 }
