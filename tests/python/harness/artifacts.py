@@ -93,9 +93,7 @@ async def versions(wire: Wire, task_id: str, artifact_id: str, **page: object) -
     return await call(wire, 'ListArtifactVersions', params)
 
 
-async def artifact(
-    wire: Wire, task_id: str, artifact_id: str, version: int | None = None
-) -> dict:
+async def artifact(wire: Wire, task_id: str, artifact_id: str, version: int | None = None) -> dict:
     """`GetArtifact`."""
     if isinstance(wire, HttpJson):
         path = f'/tasks/{path_segment(task_id)}/artifacts/{path_segment(artifact_id)}'

@@ -25,7 +25,7 @@ WAIT_SECONDS = 15.0
 def request(
     text: str = '', *, parts: list[Part] | None = None, **members: object
 ) -> SendMessageRequest:
-    """A request with a new message; `configuration` goes to the request, the rest to the message."""
+    """A request with a new message; `configuration` is the request's, the rest the message's."""
     configuration = members.pop('configuration', None)
     return SendMessageRequest(
         message=Message(

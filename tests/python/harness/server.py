@@ -124,9 +124,7 @@ class Server:
                     self.process = None
                     raise ServerFailed(f'the server ended with {code}:\n{self.log_tail()}')
                 try:
-                    if all(
-                        http.get(path).status_code == 200 for path in ('/healthz', '/readyz')
-                    ):
+                    if all(http.get(path).status_code == 200 for path in ('/healthz', '/readyz')):
                         return
                 except httpx.TransportError:
                     pass

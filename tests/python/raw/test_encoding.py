@@ -28,9 +28,7 @@ async def post(wire: HttpWire, operation: str, params: str) -> tuple[object, byt
 
 
 def message_text(parts: str) -> str:
-    return (
-        f'{{"message":{{"messageId":"{uuid.uuid4()}","role":"ROLE_USER","parts":{parts}}}}}'
-    )
+    return f'{{"message":{{"messageId":"{uuid.uuid4()}","role":"ROLE_USER","parts":{parts}}}}}'
 
 
 @pytest.mark.row(106)
@@ -199,9 +197,7 @@ async def test_broken_message_is_refused_by_field(wire: Wire, params: dict, fiel
         pytest.param({'message': 'x'}, 'message', id='text as message'),
     ],
 )
-async def test_broken_json_value_is_refused_by_field(
-    wire: Wire, params: dict, field: str
-) -> None:
+async def test_broken_json_value_is_refused_by_field(wire: Wire, params: dict, field: str) -> None:
     error = await refused(wire.call('SendMessage', params), 'INVALID_ARGUMENT')
     assert any(name.startswith(field) for name in error.fields), error.fields
 
@@ -221,7 +217,9 @@ async def test_context_id_of_the_caller_is_kept(wire: Wire, context_id: str) -> 
 @pytest.mark.each_store
 @JSON
 async def test_numbers_keep_their_digits(wire: HttpWire) -> None:
-    numbers = '{"n":1,"zero":0,"neg":-7,"big":9007199254740993,"half":0.5,"max":18446744073709551615}'
+    numbers = (
+        '{"n":1,"zero":0,"neg":-7,"big":9007199254740993,"half":0.5,"max":18446744073709551615}'
+    )
     task, raw = await post(wire, 'SendMessage', message_text(f'[{{"data":{numbers}}}]'))
     assert numbers.encode() in raw
     stored = await wire.ask('GetTask', {'id': task['task']['id']})

@@ -1,4 +1,4 @@
-"""A command that speaks JSON lines as the agent: `longhaul serve --exec-jsonl` (design section 8)."""
+"""A command that speaks JSON lines as the agent: `serve --exec-jsonl` (design section 8)."""
 
 from __future__ import annotations
 
@@ -93,7 +93,9 @@ async def test_artifact_written_anew_is_the_next_version(wire: Wire) -> None:
 
 
 async def test_agent_asks_and_is_told_of_the_answer(wire: Wire) -> None:
-    asked = await wire.run('{"type":"progress","text":"so far"}\n{"type":"input_required","text":"?"}')
+    asked = await wire.run(
+        '{"type":"progress","text":"so far"}\n{"type":"input_required","text":"?"}'
+    )
     assert asked['status']['state'] == 'TASK_STATE_INPUT_REQUIRED'
     assert asked['status']['message']['parts'] == [{'text': '?'}]
     done = await wire.run(

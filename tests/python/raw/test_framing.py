@@ -43,7 +43,9 @@ def assert_status(answer: httpx.Response, code: int, status: str | None = None) 
 
 @pytest.mark.row(122)
 @RPC
-@pytest.mark.parametrize('body', ['{', '', '{"jsonrpc":"2.0",', 'nonsense', b'\xff\xfe', '{"a":1}}'])
+@pytest.mark.parametrize(
+    'body', ['{', '', '{"jsonrpc":"2.0",', 'nonsense', b'\xff\xfe', '{"a":1}}']
+)
 async def test_malformed_json_is_a_parse_error(wire: JsonRpc, body: str | bytes) -> None:
     assert assert_rpc_error(await rpc(wire, body), -32700)['id'] is None
 
@@ -75,7 +77,9 @@ async def test_id_is_echoed_with_its_type(wire: JsonRpc, identity: str) -> None:
     assert type(envelope['id']) is type(json.loads(identity))
     assert envelope['id'] == json.loads(identity)
     task = await wire.run('hello')
-    body = f'{{"jsonrpc":"2.0","id":{identity},"method":"GetTask","params":{{"id":"{task["id"]}"}}}}'
+    body = (
+        f'{{"jsonrpc":"2.0","id":{identity},"method":"GetTask","params":{{"id":"{task["id"]}"}}}}'
+    )
     envelope = (await rpc(wire, body)).json()
     assert envelope['id'] == json.loads(identity)
     assert envelope['result'] == task
@@ -205,9 +209,7 @@ async def test_cancel_needs_no_body_and_no_content_type(wire: HttpJson) -> None:
     'content_type',
     ['application/json', 'application/a2a+json', 'application/json; charset=utf-8', None],
 )
-async def test_send_takes_each_json_content_type(
-    wire: HttpWire, content_type: str | None
-) -> None:
+async def test_send_takes_each_json_content_type(wire: HttpWire, content_type: str | None) -> None:
     params = {'message': text_message('hello')}
     request = wire.request('SendMessage', params, {'A2A-Version': '1.0'}, 10)
     headers = {k: v for k, v in request.headers.items() if k != 'content-type'}

@@ -110,9 +110,7 @@ async def test_history_length_limits_send_and_the_streams_first_task(
     assert done.get('history', []) == whole[len(whole) - length :]
 
     asked = await wire.run('input')
-    events = data_of(
-        await wire.collect('more', task_id=asked['id'], configuration=configuration)
-    )
+    events = data_of(await wire.collect('more', task_id=asked['id'], configuration=configuration))
     first = events[0]['task'].get('history', [])
     assert len(first) <= length
     if length:

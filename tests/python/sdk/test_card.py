@@ -3,11 +3,9 @@
 from __future__ import annotations
 
 import grpc
-import pytest
+import httpx
 from a2a.client import A2ACardResolver, ClientConfig, ClientFactory
 from a2a.types.a2a_pb2 import GetTaskRequest
-
-import httpx
 
 from harness.sdk import run
 from harness.server import Server
