@@ -1,1 +1,61 @@
-//! Black-box tests: the real binary, driven by real clients.
+//! What the black-box tests share: the real binary as a process, and clients of its three bindings.
+//!
+//! - [`server`] starts `longhaul demo-server` on a free port and a folder of its own, kills it, stops
+//!   it and starts it again.
+//! - [`http`] is a connection of HTTP/1.1 that shows each byte; [`sse`] reads event streams from it.
+//! - [`client`] is one face for JSON-RPC, HTTP+JSON and gRPC: the same operation with the same
+//!   parameters, answered in the same JSON or refused in the same terms.
+//! - [`refusal`] is the error table of §5.4 as a peer sees it, written down a second time on purpose.
+//! - [`normal`] makes results comparable; [`task`] builds messages and folds streams.
+//!
+//! A harness fails a test by panicking, with a message that says what it waited for.
+
+#![expect(
+    clippy::expect_used,
+    clippy::indexing_slicing,
+    clippy::panic,
+    clippy::unwrap_used,
+    reason = "a harness fails the test by panicking"
+)]
+
+pub mod client;
+mod grpc;
+pub mod http;
+pub mod http_binding;
+pub mod normal;
+pub mod refusal;
+pub mod server;
+pub mod sse;
+pub mod task;
+
+use std::future::Future;
+use std::time::Duration;
+
+pub use client::{Binding, Call, CallError, Client, Event, Operation, Stream};
+pub use grpc::Channel;
+pub use refusal::Refusal;
+pub use server::{Server, Store};
+
+/// How long anything may take that has no limit of its own.
+pub const PATIENCE: Duration = Duration::from_secs(60);
+
+/// Waits for `future`, at most so long; `what` is told when it takes longer.
+pub async fn within<T>(limit: Duration, what: &str, future: impl Future<Output = T>) -> T {
+    match tokio::time::timeout(limit, future).await {
+        Ok(value) => value,
+        Err(_) => panic!("{what}: nothing within {limit:?}"),
+    }
+}
+
+/// Asks again and again, every 20 ms, until `probe` gives a value.
+pub async fn until<T>(limit: Duration, what: &str, mut probe: impl AsyncFnMut() -> Option<T>) -> T {
+    within(limit, what, async {
+        loop {
+            if let Some(value) = probe().await {
+                return value;
+            }
+            tokio::time::sleep(Duration::from_millis(20)).await;
+        }
+    })
+    .await
+}

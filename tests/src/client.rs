@@ -1,0 +1,323 @@
+//! One face for the three bindings.
+
+use std::net::SocketAddr;
+
+use serde_json::Value;
+
+use crate::grpc::{GrpcClient, GrpcStream};
+use crate::http_binding::{HttpClient, HttpStream};
+use crate::{PATIENCE, Refusal, within};
+
+/// A binding of the protocol.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub enum Binding {
+    /// JSON-RPC 2.0 (§9).
+    JsonRpc,
+    /// gRPC (§10).
+    Grpc,
+    /// HTTP+JSON (§11).
+    HttpJson,
+}
+
+impl Binding {
+    /// All of them.
+    pub const ALL: [Self; 3] = [Self::JsonRpc, Self::HttpJson, Self::Grpc];
+}
+
+/// An operation: those of §3.1, and ours of design section 9.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+#[expect(missing_docs, reason = "the names are the protocol's")]
+pub enum Operation {
+    SendMessage,
+    SendStreamingMessage,
+    GetTask,
+    ListTasks,
+    CancelTask,
+    SubscribeToTask,
+    CreateTaskPushNotificationConfig,
+    GetTaskPushNotificationConfig,
+    ListTaskPushNotificationConfigs,
+    DeleteTaskPushNotificationConfig,
+    GetExtendedAgentCard,
+    ListArtifactVersions,
+    GetArtifact,
+}
+
+impl Operation {
+    /// The protocol's name.
+    #[must_use]
+    pub fn name(self) -> String {
+        format!("{self:?}")
+    }
+
+    /// Method and path in HTTP+JSON; a name in braces is a member of the parameters.
+    #[must_use]
+    pub fn route(self) -> (&'static str, &'static str) {
+        match self {
+            Self::SendMessage => ("POST", "/message:send"),
+            Self::SendStreamingMessage => ("POST", "/message:stream"),
+            Self::GetTask => ("GET", "/tasks/{id}"),
+            Self::ListTasks => ("GET", "/tasks"),
+            Self::CancelTask => ("POST", "/tasks/{id}:cancel"),
+            Self::SubscribeToTask => ("GET", "/tasks/{id}:subscribe"),
+            Self::CreateTaskPushNotificationConfig => {
+                ("POST", "/tasks/{taskId}/pushNotificationConfigs")
+            }
+            Self::GetTaskPushNotificationConfig => {
+                ("GET", "/tasks/{taskId}/pushNotificationConfigs/{id}")
+            }
+            Self::ListTaskPushNotificationConfigs => {
+                ("GET", "/tasks/{taskId}/pushNotificationConfigs")
+            }
+            Self::DeleteTaskPushNotificationConfig => {
+                ("DELETE", "/tasks/{taskId}/pushNotificationConfigs/{id}")
+            }
+            Self::GetExtendedAgentCard => ("GET", "/extendedAgentCard"),
+            Self::ListArtifactVersions => ("GET", "/tasks/{taskId}/artifacts/{artifactId}/versions"),
+            Self::GetArtifact => ("GET", "/tasks/{taskId}/artifacts/{artifactId}"),
+        }
+    }
+}
+
+/// One request, whichever binding it goes through.
+#[derive(Clone, Debug)]
+pub struct Call {
+    /// What is asked.
+    pub operation: Operation,
+    /// The request message as JSON.
+    pub params: Value,
+    /// Headers, or metadata, with names in lower case.
+    pub headers: Vec<(String, String)>,
+}
+
+impl Call {
+    /// A request of version 1.0.
+    #[must_use]
+    pub fn new(operation: Operation, params: Value) -> Self {
+        Self {
+            operation,
+            params,
+            headers: vec![("a2a-version".to_owned(), "1.0".to_owned())],
+        }
+    }
+
+    /// Sends another version, or none.
+    #[must_use]
+    pub fn version(mut self, version: Option<&str>) -> Self {
+        self.headers.retain(|(name, _)| name != "a2a-version");
+        match version {
+            Some(version) => self.header("a2a-version", version),
+            None => self,
+        }
+    }
+
+    /// Adds a header, or metadata.
+    #[must_use]
+    pub fn header(mut self, name: &str, value: &str) -> Self {
+        self.headers.push((name.to_owned(), value.to_owned()));
+        self
+    }
+
+    /// Asks for the events behind this one.
+    #[must_use]
+    pub fn after(self, sequence: u64) -> Self {
+        self.header("last-event-id", &sequence.to_string())
+    }
+}
+
+/// Why there is no result.
+#[derive(Clone, Debug)]
+pub enum CallError {
+    /// The server refused.
+    Refused(Refusal),
+    /// The connection was cut, or could not be made.
+    Cut(String),
+}
+
+impl CallError {
+    /// The refusal.
+    ///
+    /// # Panics
+    ///
+    /// When the connection was cut instead.
+    #[must_use]
+    pub fn refusal(self) -> Refusal {
+        match self {
+            Self::Refused(refusal) => refusal,
+            Self::Cut(why) => panic!("the connection was cut: {why}"),
+        }
+    }
+}
+
+impl From<std::io::Error> for CallError {
+    fn from(error: std::io::Error) -> Self {
+        Self::Cut(error.to_string())
+    }
+}
+
+/// A client of one binding. Requests follow each other; for more at once there are more clients.
+#[derive(Debug)]
+pub enum Client {
+    /// JSON-RPC or HTTP+JSON.
+    Http(HttpClient),
+    /// gRPC.
+    Grpc(GrpcClient),
+}
+
+impl Client {
+    /// A client; it connects when it is used.
+    #[must_use]
+    pub fn new(binding: Binding, addr: SocketAddr) -> Self {
+        match binding {
+            Binding::JsonRpc | Binding::HttpJson => Self::Http(HttpClient::new(binding, addr)),
+            Binding::Grpc => Self::Grpc(GrpcClient::new(addr)),
+        }
+    }
+
+    /// Its binding.
+    #[must_use]
+    pub fn binding(&self) -> Binding {
+        match self {
+            Self::Http(client) => client.binding(),
+            Self::Grpc(_) => Binding::Grpc,
+        }
+    }
+
+    /// Asks, and waits for the one answer.
+    ///
+    /// # Errors
+    ///
+    /// When the server refuses, or is gone.
+    pub async fn call(&mut self, call: &Call) -> Result<Value, CallError> {
+        let what = format!("{:?} {:?}", self.binding(), call.operation);
+        let answer = async {
+            match self {
+                Self::Http(client) => client.call(call).await,
+                Self::Grpc(client) => client.call(call).await,
+            }
+        };
+        within(PATIENCE, &what, answer).await
+    }
+
+    /// Asks for a stream, and waits until it is open or refused.
+    ///
+    /// # Errors
+    ///
+    /// When the server refuses, or is gone.
+    pub async fn open(&mut self, call: &Call) -> Result<Stream, CallError> {
+        let what = format!("{:?} {:?}", self.binding(), call.operation);
+        let answer = async {
+            match self {
+                Self::Http(client) => client.open(call).await.map(Stream::Http),
+                Self::Grpc(client) => client.open(call).await.map(Stream::Grpc),
+            }
+        };
+        within(PATIENCE, &what, answer).await
+    }
+
+    /// The result of `operation`.
+    ///
+    /// # Panics
+    ///
+    /// When there is none.
+    pub async fn ask(&mut self, operation: Operation, params: Value) -> Value {
+        match self.call(&Call::new(operation, params.clone())).await {
+            Ok(result) => result,
+            Err(error) => panic!("{:?} {operation:?} {params}: {error:?}", self.binding()),
+        }
+    }
+
+    /// The refusal of `operation`, which has to be this one.
+    ///
+    /// # Panics
+    ///
+    /// When it is answered, or refused otherwise.
+    pub async fn refused(&mut self, call: &Call, reason: &str) -> Refusal {
+        let binding = self.binding();
+        match self.call(call).await {
+            Ok(result) => panic!("{binding:?} {call:?} was not refused: {result}"),
+            Err(error) => {
+                let refusal = error.refusal();
+                refusal.assert(binding, reason);
+                refusal
+            }
+        }
+    }
+
+    /// Opens a stream.
+    ///
+    /// # Panics
+    ///
+    /// When it is refused.
+    pub async fn follow(&mut self, call: &Call) -> Stream {
+        match self.open(call).await {
+            Ok(stream) => stream,
+            Err(error) => panic!("{:?} {call:?}: {error:?}", self.binding()),
+        }
+    }
+}
+
+/// One item of a stream.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Event {
+    /// Its number in the task's log; direct messages have none.
+    pub sequence: Option<u64>,
+    /// The `StreamResponse`.
+    pub data: Value,
+    /// Its text as it came; in gRPC, as it would be in JSON.
+    pub text: String,
+}
+
+/// An open stream. Dropping it drops its connection.
+#[derive(Debug)]
+pub enum Stream {
+    /// Server-sent events.
+    Http(HttpStream),
+    /// A gRPC response stream.
+    Grpc(GrpcStream),
+}
+
+impl Stream {
+    /// The next item; `None` when the stream has ended in order.
+    ///
+    /// # Errors
+    ///
+    /// When the stream ended with an error, or was cut.
+    pub async fn next(&mut self) -> Result<Option<Event>, CallError> {
+        let next = async {
+            match self {
+                Self::Http(stream) => stream.next().await,
+                Self::Grpc(stream) => stream.next().await,
+            }
+        };
+        within(PATIENCE, "the next item of a stream", next).await
+    }
+
+    /// The next item.
+    ///
+    /// # Panics
+    ///
+    /// When there is none.
+    pub async fn event(&mut self) -> Event {
+        match self.next().await {
+            Ok(Some(event)) => event,
+            other => panic!("a stream has no next item: {other:?}"),
+        }
+    }
+
+    /// All items up to the orderly end.
+    ///
+    /// # Panics
+    ///
+    /// When the end is not orderly.
+    pub async fn rest(&mut self) -> Vec<Event> {
+        let mut events = Vec::new();
+        loop {
+            match self.next().await {
+                Ok(Some(event)) => events.push(event),
+                Ok(None) => return events,
+                Err(error) => panic!("a stream was cut after {} items: {error:?}", events.len()),
+            }
+        }
+    }
+}

@@ -1,0 +1,310 @@
+//! One `longhaul demo-server` process with a folder and a port that outlive it.
+
+use std::ffi::OsString;
+use std::fs::File;
+use std::net::{Ipv4Addr, SocketAddr, TcpListener};
+use std::path::{Path, PathBuf};
+use std::process::{ExitStatus, Stdio};
+use std::sync::atomic::{AtomicU32, Ordering};
+use std::time::Duration;
+
+use rustix::process::{Pid, Signal, kill_process};
+use tokio::process::{Child, Command};
+
+use crate::http::{Connection, Request};
+use crate::{until, within};
+
+/// How long a server may take to become ready.
+const READY_MAX: Duration = Duration::from_secs(30);
+
+/// How many free ports are tried: somebody else may take one between our look and the bind.
+const PORT_TRIES: u32 = 5;
+
+/// Where the server keeps its tasks.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub enum Store {
+    /// In memory.
+    Memory,
+    /// In a SQLite file.
+    Sqlite,
+}
+
+impl Store {
+    /// The value of `--store`.
+    #[must_use]
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Memory => "memory",
+            Self::Sqlite => "sqlite",
+        }
+    }
+}
+
+/// The binary under test: `LONGHAUL_BIN`, or `longhaul` in the target folder of this test.
+///
+/// # Panics
+///
+/// When there is none.
+#[must_use]
+pub fn binary() -> PathBuf {
+    if let Some(path) = std::env::var_os("LONGHAUL_BIN") {
+        let path = PathBuf::from(path);
+        assert!(path.is_file(), "LONGHAUL_BIN is no file: {}", path.display());
+        return path;
+    }
+    // target/PROFILE/deps/TEST-HASH
+    let test = std::env::current_exe().expect("a test has a path");
+    let path = test
+        .ancestors()
+        .nth(2)
+        .expect("a test lies in a target folder")
+        .join("longhaul");
+    assert!(
+        path.is_file(),
+        "there is no {}; build it first: cargo build -p longhaul, or set LONGHAUL_BIN",
+        path.display()
+    );
+    path
+}
+
+/// A folder that is removed in the end.
+#[derive(Debug)]
+pub struct Folder(PathBuf);
+
+impl Folder {
+    /// Makes an empty folder.
+    #[must_use]
+    pub fn new() -> Self {
+        static COUNT: AtomicU32 = AtomicU32::new(0);
+        let name = format!(
+            "longhaul-tests-{}-{}",
+            std::process::id(),
+            COUNT.fetch_add(1, Ordering::Relaxed)
+        );
+        let path = std::env::temp_dir().join(name);
+        std::fs::create_dir_all(&path).expect("a temporary folder can be made");
+        Self(path)
+    }
+
+    /// Where it is.
+    #[must_use]
+    pub fn path(&self) -> &Path {
+        &self.0
+    }
+}
+
+impl Default for Folder {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
+impl Drop for Folder {
+    fn drop(&mut self) {
+        // What can't be removed is left to the system's own cleaning.
+        let _ = std::fs::remove_dir_all(&self.0);
+    }
+}
+
+/// A server process. Dropping it kills the process, and fails the test when the server has panicked.
+#[derive(Debug)]
+pub struct Server {
+    folder: Folder,
+    store: Store,
+    extra: Vec<OsString>,
+    addr: SocketAddr,
+    child: Option<Child>,
+}
+
+impl Server {
+    /// Starts a server on an empty folder and waits until it is ready.
+    pub async fn start(store: Store) -> Self {
+        Self::start_with(store, &[]).await
+    }
+
+    /// Starts a server with more arguments.
+    pub async fn start_with(store: Store, extra: &[&str]) -> Self {
+        let mut server = Self {
+            folder: Folder::new(),
+            store,
+            extra: extra.iter().map(Into::into).collect(),
+            addr: free_addr(),
+            child: None,
+        };
+        for _ in 1..PORT_TRIES {
+            match server.try_run().await {
+                Ok(()) => return server,
+                Err(log) if log.to_lowercase().contains("in use") => server.addr = free_addr(),
+                Err(log) => panic!("the server did not start:\n{log}"),
+            }
+        }
+        server.run().await;
+        server
+    }
+
+    /// Starts the process again, on the same folder and port.
+    pub async fn run(&mut self) {
+        if let Err(log) = self.try_run().await {
+            panic!("the server did not start:\n{log}");
+        }
+    }
+
+    async fn try_run(&mut self) -> Result<(), String> {
+        self.spawn();
+        let child = self.child.as_mut().expect("it was just started");
+        let (addr, limit) = (self.addr, READY_MAX);
+        let ended = until(limit, "the server becomes ready", async || {
+            if let Ok(Some(status)) = child.try_wait() {
+                return Some(Some(status));
+            }
+            is_ready(addr).await.then_some(None)
+        })
+        .await;
+        match ended {
+            None => Ok(()),
+            Some(status) => {
+                self.child = None;
+                Err(format!("{status}\n{}", self.log_tail()))
+            }
+        }
+    }
+
+    fn spawn(&mut self) {
+        assert!(self.child.is_none(), "the server runs already");
+        let log = File::options()
+            .create(true)
+            .append(true)
+            .open(self.log_path())
+            .expect("the log can be written");
+        let child = self
+            .command()
+            .stdout(log.try_clone().expect("a file can be shared"))
+            .stderr(log)
+            .spawn()
+            .expect("the binary can be started");
+        self.child = Some(child);
+    }
+
+    /// The command line of this server: a second one on the same folder and another port.
+    #[must_use]
+    pub fn command(&self) -> Command {
+        let mut command = Command::new(binary());
+        command
+            .arg("demo-server")
+            .arg("--listen")
+            .arg(self.addr.to_string())
+            .arg("--data")
+            .arg(self.data())
+            .arg("--store")
+            .arg(self.store.name())
+            .args(&self.extra)
+            .env("RUST_BACKTRACE", "1")
+            .env("NO_COLOR", "1")
+            .stdin(Stdio::null())
+            .kill_on_drop(true);
+        command
+    }
+
+    /// Where the server listens.
+    #[must_use]
+    pub fn addr(&self) -> SocketAddr {
+        self.addr
+    }
+
+    /// The folder with its data.
+    #[must_use]
+    pub fn data(&self) -> PathBuf {
+        self.folder.path().join("data")
+    }
+
+    /// Its process id.
+    #[must_use]
+    pub fn pid(&self) -> u32 {
+        let child = self.child.as_ref().expect("the server runs");
+        child.id().expect("nobody has waited for it")
+    }
+
+    /// Sends a signal.
+    pub fn signal(&self, signal: Signal) {
+        let pid = i32::try_from(self.pid()).ok().and_then(Pid::from_raw);
+        kill_process(pid.expect("a process has an id"), signal).expect("it is our child");
+    }
+
+    /// Ends the process with SIGKILL: what it had not stored is gone.
+    pub async fn kill(&mut self) {
+        self.signal(Signal::KILL);
+        self.wait(Duration::from_secs(10)).await;
+    }
+
+    /// Waits until the process has ended.
+    pub async fn wait(&mut self, limit: Duration) -> ExitStatus {
+        let mut child = self.child.take().expect("the server runs");
+        let status = within(limit, "the server ends", child.wait()).await;
+        status.expect("it is our child")
+    }
+
+    /// Everything that it printed, since the first start.
+    #[must_use]
+    pub fn log(&self) -> String {
+        let bytes = std::fs::read(self.log_path()).unwrap_or_default();
+        String::from_utf8_lossy(&bytes).into_owned()
+    }
+
+    /// The newest lines of it.
+    #[must_use]
+    pub fn log_tail(&self) -> String {
+        let log = self.log();
+        let lines: Vec<&str> = log.lines().collect();
+        lines[lines.len().saturating_sub(40)..].join("\n")
+    }
+
+    fn log_path(&self) -> PathBuf {
+        self.folder.path().join("server.log")
+    }
+
+    /// How many files and sockets it has open.
+    #[must_use]
+    pub fn open_files(&self) -> usize {
+        let path = format!("/proc/{}/fd", self.pid());
+        std::fs::read_dir(path).expect("the server runs").count()
+    }
+
+    /// How much memory is resident, in bytes.
+    #[must_use]
+    pub fn resident_bytes(&self) -> u64 {
+        let path = format!("/proc/{}/status", self.pid());
+        let status = std::fs::read_to_string(path).expect("the server runs");
+        let line = status.lines().find_map(|line| line.strip_prefix("VmRSS:"));
+        let kib = line.and_then(|line| line.split_whitespace().next()?.parse::<u64>().ok());
+        kib.expect("Linux says how much is resident") * 1024
+    }
+}
+
+impl Drop for Server {
+    fn drop(&mut self) {
+        if std::thread::panicking() {
+            eprintln!("--- the server's log ends so:\n{}", self.log_tail());
+        } else {
+            assert!(
+                !self.log().contains("panicked at"),
+                "the server panicked:\n{}",
+                self.log_tail()
+            );
+        }
+    }
+}
+
+/// An address of this machine that nobody listens on.
+#[must_use]
+pub fn free_addr() -> SocketAddr {
+    let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).expect("there is a free port");
+    listener.local_addr().expect("a bound socket has an address")
+}
+
+async fn is_ready(addr: SocketAddr) -> bool {
+    let Ok(mut connection) = Connection::open(addr).await else {
+        return false;
+    };
+    let answer = connection.exchange(&Request::get("/readyz")).await;
+    answer.is_ok_and(|answer| answer.status == 200)
+}

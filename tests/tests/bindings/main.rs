@@ -1,0 +1,179 @@
+//! One list of scenarios, run through JSON-RPC, HTTP+JSON and gRPC on each store: what comes out has
+//! to be right, and the same six times.
+//!
+//! Ids and times are replaced by the order of their appearance. Each run has a server of its own.
+
+#![expect(
+    clippy::indexing_slicing,
+    clippy::panic,
+    clippy::unwrap_used,
+    reason = "a test fails by panicking"
+)]
+
+mod artifacts;
+mod life;
+mod lists;
+mod refusals;
+mod streams;
+
+use std::future::Future;
+use std::pin::Pin;
+use std::time::Duration;
+
+use longhaul_tests::normal::Normal;
+use longhaul_tests::task::{id_of, state_of};
+use longhaul_tests::{
+    Binding, Call, CallError, Client, Event, Operation, Refusal, Server, Store, until,
+};
+use serde_json::{Value, json};
+use tokio::task::{JoinSet, LocalSet};
+
+/// Makes a test of each scenario.
+macro_rules! scenarios {
+    ($($(#[$doc:meta])* async fn $name:ident($session:ident) $body:block)+) => {$(
+        $(#[$doc])*
+        #[tokio::test]
+        async fn $name() {
+            crate::compare(|$session: &mut crate::Session| Box::pin(async move { $body })).await;
+        }
+    )+};
+}
+use scenarios;
+
+type Steps<'a> = Pin<Box<dyn Future<Output = ()> + 'a>>;
+
+/// One run of a scenario: a client of one binding, and what it was told so far.
+struct Session {
+    server: Server,
+    client: Client,
+    normal: Normal,
+    record: Vec<Value>,
+}
+
+impl Session {
+    /// Another client of the same binding.
+    fn other(&self) -> Client {
+        Client::new(self.client.binding(), self.server.addr())
+    }
+
+    /// Notes what has to be the same in each run.
+    fn note(&mut self, value: &Value) {
+        let value = self.normal.value(value);
+        self.record.push(value);
+    }
+
+    /// Asks and notes the result.
+    async fn ask(&mut self, operation: Operation, params: Value) -> Value {
+        let result = self.client.ask(operation, params).await;
+        self.note(&result);
+        result
+    }
+
+    /// Sends, and notes the task, which has to be in this state.
+    async fn send(&mut self, params: Value, state: &str) -> Value {
+        let result = self.ask(Operation::SendMessage, params).await;
+        assert_eq!(state_of(&result), state, "{result}");
+        result["task"].clone()
+    }
+
+    /// Asks and notes the result or the refusal, whichever it is.
+    async fn outcome(&mut self, call: &Call) -> Result<Value, Refusal> {
+        let outcome = self.client.call(call).await.map_err(CallError::refusal);
+        match &outcome {
+            Ok(result) => self.note(result),
+            Err(refusal) => self.note(&refusal.comparable()),
+        }
+        outcome
+    }
+
+    /// Asks, is refused with this reason, and notes the refusal.
+    async fn refused(&mut self, operation: Operation, params: Value, reason: &str) -> Refusal {
+        self.refused_call(&Call::new(operation, params), reason).await
+    }
+
+    /// The same for a whole call; streams are refused before their first item.
+    async fn refused_call(&mut self, call: &Call, reason: &str) -> Refusal {
+        use Operation::{SendStreamingMessage, SubscribeToTask};
+        let refusal = match call.operation {
+            SendStreamingMessage | SubscribeToTask => match self.client.open(call).await {
+                Ok(_) => panic!("{call:?} was not refused"),
+                Err(error) => error.refusal(),
+            },
+            _ => self.client.refused(call, reason).await,
+        };
+        refusal.assert(self.client.binding(), reason);
+        self.note(&refusal.comparable());
+        refusal
+    }
+
+    /// Follows a stream to its end, and notes each item.
+    async fn collect(&mut self, call: &Call) -> Vec<Event> {
+        let events = self.client.follow(call).await.rest().await;
+        self.note_events(&events);
+        events
+    }
+
+    /// Notes each item.
+    fn note_events(&mut self, events: &[Event]) {
+        for event in events {
+            self.note(&json!({"id": event.sequence, "data": event.data}));
+        }
+    }
+
+    /// Waits, without a note, until the task is in this state, and returns it.
+    async fn wait_for(&mut self, task: &Value, state: &str) -> Value {
+        let id = id_of(task);
+        let client = &mut self.client;
+        let limit = Duration::from_secs(30);
+        until(limit, &format!("the task is {state}"), async || {
+            let task = client.ask(Operation::GetTask, json!({"id": id})).await;
+            (state_of(&task) == state).then_some(task)
+        })
+        .await
+    }
+}
+
+impl Drop for Session {
+    fn drop(&mut self) {
+        if std::thread::panicking() {
+            eprintln!("--- this was {:?} on {:?}", self.client.binding(), self.server);
+        }
+    }
+}
+
+/// Runs the scenario on each store through each binding, and compares.
+async fn compare(scenario: fn(&mut Session) -> Steps<'_>) {
+    let records = LocalSet::new().run_until(run_all(scenario)).await;
+    let (first_name, first) = &records[0];
+    assert!(!first.is_empty(), "a scenario notes something");
+    for (name, record) in &records[1..] {
+        for (step, (left, right)) in first.iter().zip(record).enumerate() {
+            assert_eq!(left, right, "step {step} of {first_name} and of {name}");
+        }
+        assert_eq!(first.len(), record.len(), "steps of {first_name}, of {name}");
+    }
+}
+
+/// What each run noted, by its name.
+async fn run_all(scenario: fn(&mut Session) -> Steps<'_>) -> Vec<(String, Vec<Value>)> {
+    let mut runs = JoinSet::new();
+    for store in [Store::Memory, Store::Sqlite] {
+        for binding in Binding::ALL {
+            runs.spawn_local(async move {
+                let server = Server::start(store).await;
+                let mut session = Session {
+                    client: Client::new(binding, server.addr()),
+                    server,
+                    normal: Normal::default(),
+                    record: Vec::new(),
+                };
+                scenario(&mut session).await;
+                let record = std::mem::take(&mut session.record);
+                (format!("{binding:?} on {}", store.name()), record)
+            });
+        }
+    }
+    let mut records = runs.join_all().await;
+    records.sort_by(|one, other| one.0.cmp(&other.0));
+    records
+}
