@@ -73,7 +73,9 @@ impl Operation {
                 ("DELETE", "/tasks/{taskId}/pushNotificationConfigs/{id}")
             }
             Self::GetExtendedAgentCard => ("GET", "/extendedAgentCard"),
-            Self::ListArtifactVersions => ("GET", "/tasks/{taskId}/artifacts/{artifactId}/versions"),
+            Self::ListArtifactVersions => {
+                ("GET", "/tasks/{taskId}/artifacts/{artifactId}/versions")
+            }
             Self::GetArtifact => ("GET", "/tasks/{taskId}/artifacts/{artifactId}"),
         }
     }

@@ -20,7 +20,7 @@ use tokio::net::TcpStream;
 use tokio::task::JoinSet;
 use tonic::body::Body;
 use tonic::codegen::Service;
-use tonic::{Request, Status};
+use tonic::{Code, Request, Status};
 
 use crate::{Call, CallError, Event, Operation, Refusal};
 
@@ -55,7 +55,9 @@ impl Channel {
         });
         Ok(Self {
             sender,
-            origin: format!("http://{addr}").parse().expect("an address is a URI"),
+            origin: format!("http://{addr}")
+                .parse()
+                .expect("an address is a URI"),
             _driver: Arc::new(driver),
         })
     }
@@ -232,7 +234,8 @@ fn cut(error: hyper::Error) -> CallError {
 
 /// What a status says: a refusal when the server wrote it, a cut when the transport did.
 fn refused(status: Status) -> CallError {
-    if std::error::Error::source(&status).is_some() {
+    let silent = status.code() == Code::Unknown && status.details().is_empty();
+    if silent || std::error::Error::source(&status).is_some() {
         return CallError::Cut(format!("{status:?}"));
     }
     let details = details_json(status.details());

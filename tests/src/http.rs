@@ -248,7 +248,8 @@ impl Connection {
             let (name, value) = line
                 .split_once(':')
                 .ok_or_else(|| broken(format!("no header: {line:?}")))?;
-            head.headers.push((name.to_owned(), value.trim().to_owned()));
+            head.headers
+                .push((name.to_owned(), value.trim().to_owned()));
         }
         self.rest = framing(&head, method)?;
         Ok(head)

@@ -14,7 +14,6 @@
     clippy::expect_used,
     clippy::indexing_slicing,
     clippy::panic,
-    clippy::unwrap_used,
     reason = "a harness fails the test by panicking"
 )]
 

@@ -125,7 +125,10 @@ impl Refusal {
             .unwrap_or_else(|| panic!("an error without ErrorInfo: {numbers} {details:?}"));
         assert_eq!(info["domain"], "a2a-protocol.org", "{info}");
         let message = message.unwrap_or_default().to_owned();
-        assert!(!message.is_empty(), "an error says what is wrong: {numbers}");
+        assert!(
+            !message.is_empty(),
+            "an error says what is wrong: {numbers}"
+        );
         Self {
             reason: info["reason"].as_str().unwrap_or_default().to_owned(),
             message,

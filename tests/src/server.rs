@@ -49,7 +49,11 @@ impl Store {
 pub fn binary() -> PathBuf {
     if let Some(path) = std::env::var_os("LONGHAUL_BIN") {
         let path = PathBuf::from(path);
-        assert!(path.is_file(), "LONGHAUL_BIN is no file: {}", path.display());
+        assert!(
+            path.is_file(),
+            "LONGHAUL_BIN is no file: {}",
+            path.display()
+        );
         return path;
     }
     // target/PROFILE/deps/TEST-HASH
@@ -298,7 +302,9 @@ impl Drop for Server {
 #[must_use]
 pub fn free_addr() -> SocketAddr {
     let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).expect("there is a free port");
-    listener.local_addr().expect("a bound socket has an address")
+    listener
+        .local_addr()
+        .expect("a bound socket has an address")
 }
 
 async fn is_ready(addr: SocketAddr) -> bool {

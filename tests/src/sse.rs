@@ -62,7 +62,9 @@ impl Items {
                     self.ended = true;
                     if !self.text.is_empty() {
                         let rest = String::from_utf8_lossy(&self.text).into_owned();
-                        return Err(broken(format!("the stream ended within an event: {rest:?}")));
+                        return Err(broken(format!(
+                            "the stream ended within an event: {rest:?}"
+                        )));
                     }
                 }
             }
@@ -102,4 +104,30 @@ fn read_block(block: &str) -> Result<Vec<Item>> {
 
 fn broken(what: String) -> Error {
     Error::new(ErrorKind::InvalidData, what)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn block_has_its_comments_and_one_event() {
+        let event = |id: Option<&str>, data: &str| Item::Event {
+            id: id.map(str::to_owned),
+            data: data.to_owned(),
+        };
+        assert_eq!(
+            read_block("id: 7\ndata: {}").unwrap(),
+            [event(Some("7"), "{}")]
+        );
+        assert_eq!(
+            read_block("data:a\ndata: b").unwrap(),
+            [event(None, "a\nb")]
+        );
+        assert_eq!(
+            read_block(": still here").unwrap(),
+            [Item::Comment("still here".to_owned())]
+        );
+        assert!(read_block("nonsense").is_err());
+    }
 }

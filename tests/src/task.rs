@@ -82,7 +82,11 @@ pub fn text_of(task: &Value) -> String {
 #[must_use]
 pub fn fold(events: &[Event]) -> Value {
     let mut task = events[0].data["task"].clone();
-    assert!(task.is_object(), "the first item is the task: {:?}", events[0]);
+    assert!(
+        task.is_object(),
+        "the first item is the task: {:?}",
+        events[0]
+    );
     for event in &events[1..] {
         if let Some(update) = event.data.get("statusUpdate") {
             task["status"] = update["status"].clone();
@@ -107,7 +111,9 @@ fn fold_artifact(task: &mut Value, update: &Value) {
     match (known, update["append"] == true) {
         (Some(known), true) => {
             let more = artifact["parts"].as_array().cloned().unwrap_or_default();
-            let parts = known["parts"].as_array_mut().expect("an artifact has parts");
+            let parts = known["parts"]
+                .as_array_mut()
+                .expect("an artifact has parts");
             parts.extend(more);
         }
         (Some(known), false) => *known = artifact.clone(),

@@ -57,7 +57,10 @@ async fn log_of(client: &mut Client, id: &str) -> Vec<Event> {
 /// Follows a task after a delay; nothing when it had ended already.
 async fn follow_late(addr: SocketAddr, id: String, delay: Duration) -> Vec<Event> {
     tokio::time::sleep(delay).await;
-    match Client::new(Binding::HttpJson, addr).open(&subscribe(&id)).await {
+    match Client::new(Binding::HttpJson, addr)
+        .open(&subscribe(&id))
+        .await
+    {
         Ok(mut stream) => stream.rest().await,
         Err(CallError::Refused(refusal)) => {
             refusal.assert(Binding::HttpJson, "UNSUPPORTED_OPERATION");
@@ -79,8 +82,13 @@ async fn subscriptions_at_random_moments(store: Store) {
     let (mut seen, mut midway, mut tasks) = (0, 0, 0);
     while seen < 200 {
         tasks += 1;
-        assert!(tasks <= 400, "only {seen} of 200 subscriptions found their task at work");
-        let task = client.ask(Operation::SendMessage, say_and_leave("chunks 500")).await;
+        assert!(
+            tasks <= 400,
+            "only {seen} of 200 subscriptions found their task at work"
+        );
+        let task = client
+            .ask(Operation::SendMessage, say_and_leave("chunks 500"))
+            .await;
         let id = id_of(&task);
         let mut streams = JoinSet::new();
         for _ in 0..8 {
@@ -103,7 +111,10 @@ async fn subscriptions_at_random_moments(store: Store) {
         }
     }
     println!("{seen} subscriptions to {tasks} tasks, {midway} of them midway");
-    assert!(midway >= 20, "only {midway} of {seen} subscriptions began midway");
+    assert!(
+        midway >= 20,
+        "only {midway} of {seen} subscriptions began midway"
+    );
 }
 
 #[tokio::test]
@@ -121,7 +132,9 @@ async fn subscribers_see_one_order() {
     let server = Server::start(Store::Sqlite).await;
     let addr = server.addr();
     let mut client = Client::new(Binding::HttpJson, addr);
-    let task = client.ask(Operation::SendMessage, say_and_leave("burst 300")).await;
+    let task = client
+        .ask(Operation::SendMessage, say_and_leave("burst 300"))
+        .await;
     let id = id_of(&task);
     let mut streams = JoinSet::new();
     for binding in [0, 1, 2, 0, 1].map(|index| Binding::ALL[index]) {
@@ -130,7 +143,10 @@ async fn subscribers_see_one_order() {
     }
     let streams = streams.join_all().await;
     let data = |events: &[Event]| -> Vec<(Option<u64>, Value)> {
-        events.iter().map(|event| (event.sequence, event.data.clone())).collect()
+        events
+            .iter()
+            .map(|event| (event.sequence, event.data.clone()))
+            .collect()
     };
     let first = data(&streams[0]);
     assert!(first.len() >= 302, "{}", first.len());
@@ -173,7 +189,13 @@ async fn slow_reader_hinders_nobody_and_loses_nothing() {
     let socket = TcpSocket::new_v4().unwrap();
     socket.set_recv_buffer_size(4096).unwrap();
     let mut slow = Connection::over(socket.connect(addr).await.unwrap());
-    slow.send(&Request::new("POST", "/message:stream").v1().json(&say(&text))).await.unwrap();
+    slow.send(
+        &Request::new("POST", "/message:stream")
+            .v1()
+            .json(&say(&text)),
+    )
+    .await
+    .unwrap();
 
     let page = client.ask(Operation::ListTasks, json!({})).await;
     let id = id_of(&page["tasks"][0]);
@@ -188,12 +210,22 @@ async fn slow_reader_hinders_nobody_and_loses_nothing() {
         });
     }
     let lengths = readers.join_all().await;
-    assert!(lengths[0] > CHUNKS && lengths.iter().all(|length| *length == lengths[0]), "{lengths:?}");
+    assert!(
+        lengths[0] > CHUNKS && lengths.iter().all(|length| *length == lengths[0]),
+        "{lengths:?}"
+    );
     let begun = Instant::now();
     client.ask(Operation::SendMessage, say("echo")).await;
-    assert!(begun.elapsed() < Duration::from_secs(1), "a send beside a slow reader: {:?}", begun.elapsed());
+    assert!(
+        begun.elapsed() < Duration::from_secs(1),
+        "a send beside a slow reader: {:?}",
+        begun.elapsed()
+    );
     let grown = server.resident_bytes().saturating_sub(before);
-    assert!(grown < 128 * 1024 * 1024, "{grown} bytes are kept for a slow reader");
+    assert!(
+        grown < 128 * 1024 * 1024,
+        "{grown} bytes are kept for a slow reader"
+    );
 
     let last = u64::try_from(lengths[0]).unwrap();
     assert_eq!(sequences(slow).await, (1..=last).collect::<Vec<_>>());
@@ -237,9 +269,11 @@ async fn streams_that_are_aborted_leave_nothing_behind() {
         workers.join_all().await;
     };
     let at_rest = async |files: usize| {
-        until(Duration::from_secs(20), "the server closes what was aborted", async || {
-            (server.open_files() <= files).then_some(())
-        })
+        until(
+            Duration::from_secs(20),
+            "the server closes what was aborted",
+            async || (server.open_files() <= files).then_some(()),
+        )
         .await;
     };
 
@@ -250,8 +284,13 @@ async fn streams_that_are_aborted_leave_nothing_behind() {
     abort(1000).await;
     at_rest(files + 4).await;
     let grown = server.resident_bytes().saturating_sub(resident);
-    assert!(grown < 16 * 1024 * 1024, "{grown} bytes were kept after 1,000 streams");
-    let done = client.ask(Operation::SendMessage, say_to(&id, "more")).await;
+    assert!(
+        grown < 16 * 1024 * 1024,
+        "{grown} bytes were kept after 1,000 streams"
+    );
+    let done = client
+        .ask(Operation::SendMessage, say_to(&id, "more"))
+        .await;
     assert_eq!(state_of(&done), "COMPLETED");
 }
 
@@ -266,7 +305,11 @@ async fn stream_resumes_after_each_event_through_each_binding() {
         let id = id_of(&whole[0].data);
         for (cut, event) in whole.iter().enumerate() {
             let number = event.sequence.unwrap();
-            let resumed = client.follow(&subscribe(&id).after(number)).await.rest().await;
+            let resumed = client
+                .follow(&subscribe(&id).after(number))
+                .await
+                .rest()
+                .await;
             assert_numbered(&resumed, number);
             let data = |events: &[Event]| -> Vec<Value> {
                 events.iter().map(|event| event.data.clone()).collect()
@@ -287,7 +330,9 @@ async fn stream_that_is_cut_and_resumed_shows_what_an_uncut_one_shows() {
     for binding in Binding::ALL {
         let mut client = Client::new(binding, addr);
         for text in ["chunks 300", "burst 300"] {
-            let task = client.ask(Operation::SendMessage, say_and_leave(text)).await;
+            let task = client
+                .ask(Operation::SendMessage, say_and_leave(text))
+                .await;
             let id = id_of(&task);
             let mut seen: BTreeMap<u64, Value> = BTreeMap::new();
             let mut after = 1;
@@ -303,11 +348,16 @@ async fn stream_that_is_cut_and_resumed_shows_what_an_uncut_one_shows() {
                         break;
                     };
                     after = event.sequence.unwrap();
-                    assert!(seen.insert(after, event.data).is_none(), "{after} came twice");
+                    assert!(
+                        seen.insert(after, event.data).is_none(),
+                        "{after} came twice"
+                    );
                 }
             }
             let log = log_of(&mut client, &id).await;
-            let expected = log[1..].iter().map(|event| (event.sequence.unwrap(), event.data.clone()));
+            let expected = log[1..]
+                .iter()
+                .map(|event| (event.sequence.unwrap(), event.data.clone()));
             assert_eq!(seen, expected.collect());
         }
     }

@@ -21,8 +21,17 @@ async fn list(s: &mut Session, params: Value) -> Value {
     let page = s.client.ask(Operation::ListTasks, params).await;
     let mut noted = page.clone();
     let tasks = noted["tasks"].as_array_mut().unwrap();
-    assert!(tasks.is_sorted_by(|one, other| time_of(one) >= time_of(other)), "newest first");
-    tasks.sort_by_key(|task| (task["contextId"].to_string(), state_of(task).to_owned(), task["history"].to_string().len()));
+    assert!(
+        tasks.is_sorted_by(|one, other| time_of(one) >= time_of(other)),
+        "newest first"
+    );
+    tasks.sort_by_key(|task| {
+        (
+            task["contextId"].to_string(),
+            state_of(task).to_owned(),
+            task["history"].to_string().len(),
+        )
+    });
     s.note(&noted);
     page
 }
@@ -32,7 +41,12 @@ fn time_of(task: &Value) -> &str {
 }
 
 fn ids(page: &Value) -> BTreeSet<String> {
-    page["tasks"].as_array().unwrap().iter().map(id_of).collect()
+    page["tasks"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .map(id_of)
+        .collect()
 }
 
 crate::scenarios! {

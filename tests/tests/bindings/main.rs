@@ -88,7 +88,8 @@ impl Session {
 
     /// Asks, is refused with this reason, and notes the refusal.
     async fn refused(&mut self, operation: Operation, params: Value, reason: &str) -> Refusal {
-        self.refused_call(&Call::new(operation, params), reason).await
+        self.refused_call(&Call::new(operation, params), reason)
+            .await
     }
 
     /// The same for a whole call; streams are refused before their first item.
@@ -136,7 +137,11 @@ impl Session {
 impl Drop for Session {
     fn drop(&mut self) {
         if std::thread::panicking() {
-            eprintln!("--- this was {:?} on {:?}", self.client.binding(), self.server);
+            eprintln!(
+                "--- this was {:?} on {:?}",
+                self.client.binding(),
+                self.server
+            );
         }
     }
 }
@@ -150,7 +155,11 @@ async fn compare(scenario: fn(&mut Session) -> Steps<'_>) {
         for (step, (left, right)) in first.iter().zip(record).enumerate() {
             assert_eq!(left, right, "step {step} of {first_name} and of {name}");
         }
-        assert_eq!(first.len(), record.len(), "steps of {first_name}, of {name}");
+        assert_eq!(
+            first.len(),
+            record.len(),
+            "steps of {first_name}, of {name}"
+        );
     }
 }
 

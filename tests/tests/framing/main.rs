@@ -53,7 +53,11 @@ async fn send(connection: &mut Connection, text: &str) -> Value {
 /// Checks that an answer is a `google.rpc.Status` in JSON (§11.6), and returns its error.
 fn status(answer: &Answer, code: u16, name: &str, reason: &str) -> Value {
     assert_eq!(answer.status, code, "{answer:?} {}", answer.text());
-    assert_eq!(answer.head.media_type(), "application/a2a+json", "{answer:?}");
+    assert_eq!(
+        answer.head.media_type(),
+        "application/a2a+json",
+        "{answer:?}"
+    );
     assert_eq!(answer.header("a2a-version"), Some("1.0"), "{answer:?}");
     let error = answer.json()["error"].clone();
     assert_eq!(error["code"], code, "{error}");

@@ -1,0 +1,108 @@
+//! `kill -9` of the real binary at random moments under load (promises 1, 2, 4 and 5).
+//!
+//! Callers write down what they are told; after each restart that has to hold, and nothing may be
+//! stuck. `LONGHAUL_SEED` repeats a run's choices (not its timing), `LONGHAUL_KILLS` sets how many
+//! kills there are.
+
+#![expect(
+    clippy::expect_used,
+    clippy::indexing_slicing,
+    clippy::panic,
+    clippy::unwrap_used,
+    reason = "a test fails by panicking"
+)]
+
+mod check;
+mod ledger;
+mod load;
+
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+use longhaul_tests::task::{say, text_of};
+use longhaul_tests::{Binding, Client, Operation, Server, Store};
+use rand::rngs::StdRng;
+use rand::{RngExt as _, SeedableRng as _};
+use tokio::task::JoinSet;
+use tokio::time::Instant;
+
+use check::Checker;
+use ledger::Ledger;
+use load::Caller;
+
+/// How many callers there are at once.
+const CALLERS: u64 = 8;
+
+/// How many kills there are at most, and after how long no further one is begun.
+const KILLS: u32 = 25;
+const KILLS_MIN: u32 = 10;
+const TIME_MAX: Duration = Duration::from_secs(60);
+
+/// The numbers of chunks that agents are asked for.
+const CHUNKS: [u32; 4] = [1, 7, 40, 200];
+
+fn setting<T: std::str::FromStr>(name: &str) -> Option<T> {
+    let text = std::env::var(name).ok()?;
+    let value = text.parse().ok();
+    Some(value.unwrap_or_else(|| panic!("{name}={text} is no number")))
+}
+
+/// The text of each number of chunks, from runs that nobody disturbs.
+async fn whole_texts(server: &Server) -> BTreeMap<String, String> {
+    let mut client = Client::new(Binding::HttpJson, server.addr());
+    let mut texts = BTreeMap::new();
+    for count in CHUNKS {
+        let text = format!("chunks {count}");
+        let answer = client.ask(Operation::SendMessage, say(&text)).await;
+        texts.insert(text, text_of(&answer["task"]));
+    }
+    texts
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn what_was_told_before_a_kill_holds_after_it() {
+    let seed: u64 = setting("LONGHAUL_SEED").unwrap_or_else(rand::random);
+    println!("LONGHAUL_SEED={seed}");
+    let mut dice = StdRng::seed_from_u64(seed);
+    let mut server = Server::start(Store::Sqlite).await;
+    let checker = Checker::new(server.addr(), whole_texts(&server).await);
+    let ledger = Ledger::default();
+
+    let begun = Instant::now();
+    let (mut rounds, mut kills) = (0_u64, 0);
+    while kills < setting("LONGHAUL_KILLS").unwrap_or(KILLS) {
+        if begun.elapsed() > TIME_MAX && kills >= KILLS_MIN {
+            println!("stopped after {kills} kills");
+            break;
+        }
+        rounds += 1;
+        let context = format!("round {rounds}");
+        let mut callers = JoinSet::new();
+        for number in 0..CALLERS {
+            let dice = StdRng::seed_from_u64(dice.random());
+            let caller = Caller::new(server.addr(), number, context.clone(), dice, ledger.clone());
+            callers.spawn(caller.run());
+        }
+        tokio::time::sleep(Duration::from_millis(dice.random_range(5..600))).await;
+        server.kill().await;
+        kills += 1;
+        callers.join_all().await;
+        ledger.count_kill(&context);
+        // Now and then it is killed again while it puts things in order.
+        while dice.random_ratio(1, 4) {
+            server.run().await;
+            tokio::time::sleep(Duration::from_millis(dice.random_range(0..120))).await;
+            server.kill().await;
+            kills += 1;
+            ledger.count_kill(&context);
+        }
+        server.run().await;
+        checker.check_round(&ledger, &context, &mut dice).await;
+    }
+    checker.check_all(&ledger).await;
+    println!(
+        "{kills} kills, {} tasks, {:?}",
+        ledger.ids(None).len(),
+        begun.elapsed()
+    );
+}
