@@ -1,2 +1,41 @@
-//! The `longhaul` binary.
-fn main() {}
+//! The `longhaul` binary: `serve` puts a command behind A2A, `demo-server` serves a built-in agent, `config` shows what
+//! is set.
+
+mod agents;
+mod arguments;
+mod failure;
+mod serve;
+mod settings;
+
+use std::process::ExitCode;
+
+use clap::Parser as _;
+
+use arguments::{Arguments, Command, environment, load};
+use failure::report;
+use serve::Served;
+
+fn main() -> ExitCode {
+    let arguments = Arguments::parse();
+    match run(&arguments.command) {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => report(&error),
+    }
+}
+
+fn run(command: &Command) -> anyhow::Result<()> {
+    match command {
+        Command::Serve(flags) => serve::run(Served::Command, load(&flags.common, &flags.layer(), &environment())?),
+        Command::DemoServer(flags) => serve::run(Served::Demo, load(flags, &flags.layer(), &environment())?),
+        Command::Config(flags) => {
+            print_to_stdout(&load(&flags.common, &flags.layer(), &environment())?.to_toml());
+            Ok(())
+        }
+    }
+}
+
+/// A reader that closes early, such as `head`, has what it wanted.
+fn print_to_stdout(text: &str) {
+    use std::io::Write as _;
+    let _ = std::io::stdout().lock().write_all(text.as_bytes());
+}

@@ -1,0 +1,196 @@
+//! Runs a server from its start to its orderly end.
+
+use std::sync::Arc;
+
+use anyhow::Context as _;
+use longhaul_engine::{Agent, Clock, Engine, EngineParts, RandomIds, Store, SystemClock};
+use longhaul_server::{Server, ServerConfig, ServerError};
+use longhaul_store::MemoryStore;
+use longhaul_store_sqlite::{OpenError, SqliteConfig, SqliteStore};
+use tokio::signal::unix::{Signal, SignalKind, signal};
+use tokio_util::sync::CancellationToken;
+use tracing_subscriber::EnvFilter;
+
+use crate::agents::{CommandSpec, DemoAgent, ExecAgent, ExecJsonlAgent};
+use crate::failure::Attempt;
+use crate::settings::{AgentCommand, ConfigError, LogFormat, LogSettings, ServedAgent, Settings, StoreKind, resolve};
+
+/// Which agent is to be served.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub enum Served {
+    /// The command of the settings.
+    Command,
+    /// The built-in one.
+    Demo,
+}
+
+/// Serves until a signal ends it.
+pub fn run(served: Served, settings: Settings) -> anyhow::Result<()> {
+    start_logging(&settings.log)?;
+    // The number of threads is `TOKIO_WORKER_THREADS`, or that of the cores.
+    let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build().context(Attempt::new("cannot start the runtime"))?;
+    runtime.block_on(serve(served, settings))
+}
+
+async fn serve(served: Served, settings: Settings) -> anyhow::Result<()> {
+    let (agent, card_of) = agent(served, &settings)?;
+    let address = resolve(&settings.server.listen).context(Attempt::new(format!("cannot listen on {}", settings.server.listen)))?;
+    let mut signals = Signals::new().context(Attempt::new("cannot wait for signals"))?;
+    let clock = Arc::new(SystemClock::new());
+    let store = open_store(&settings, clock.as_ref())?;
+    let parts = EngineParts { store: Arc::clone(&store), agent, clock, ids: Arc::new(RandomIds), config: settings.engine(card_of) };
+    let engine = Engine::new(parts);
+    let config = server_config(&settings, card_of);
+    let server = Server::bind(address, config, engine.clone()).await.map_err(bind_failed)?;
+    engine.start().await.context(Attempt::new("cannot start the engine"))?;
+    announce(&server, &settings);
+
+    let shutdown = CancellationToken::new();
+    let watch = async {
+        signals.next().await;
+        shutdown.cancel();
+        signals.next().await;
+    };
+    tokio::select! {
+        biased;
+        ended = server.run(shutdown.clone()) => ended.context(Attempt::new("cannot end in order"))?,
+        () = watch => {
+            tracing::warn!("a second signal came, ending at once");
+            std::process::exit(1);
+        }
+    }
+    close(store.as_ref()).await
+}
+
+/// Closing twice is no failure: the engine may have closed it.
+async fn close(store: &dyn Store) -> anyhow::Result<()> {
+    if store.check().await.is_ok() {
+        store.close().await.context(Attempt::new("cannot close the store"))?;
+    }
+    tracing::info!("ended");
+    Ok(())
+}
+
+fn agent(served: Served, settings: &Settings) -> Result<(Arc<dyn Agent>, ServedAgent<'_>), ConfigError> {
+    let spec = |command: &str| CommandSpec {
+        command: command.to_owned(),
+        working_dir: settings.agent.working_dir.clone(),
+        env_pass: settings.agent.env_pass.clone(),
+        env: settings.agent.env.clone(),
+        cancel_grace: settings.agent.cancel_grace,
+    };
+    match (served, &settings.agent.command) {
+        (Served::Demo, _) => Ok((Arc::new(DemoAgent::new()), ServedAgent::Demo)),
+        (Served::Command, Some(AgentCommand::Exec(command))) => {
+            Ok((Arc::new(ExecAgent::new(spec(command))), ServedAgent::Exec(command)))
+        }
+        (Served::Command, Some(AgentCommand::ExecJsonl(command))) => {
+            Ok((Arc::new(ExecJsonlAgent::new(spec(command))), ServedAgent::ExecJsonl(command)))
+        }
+        (Served::Command, None) => {
+            let hint = "name one: longhaul serve --exec 'tr a-z A-Z'; or try longhaul demo-server, which needs none";
+            Err(ConfigError::new("longhaul serve", "there is no agent to serve: neither --exec nor --exec-jsonl is given", hint))
+        }
+    }
+}
+
+fn open_store(settings: &Settings, clock: &dyn Clock) -> anyhow::Result<Arc<dyn Store>> {
+    let store = &settings.store;
+    match store.kind {
+        StoreKind::Memory => {
+            tracing::warn!("tasks are kept in memory and are gone when this process ends");
+            Ok(Arc::new(MemoryStore::new()))
+        }
+        StoreKind::Sqlite => {
+            let config = SqliteConfig { directory: store.data.clone(), synchronous: store.synchronous, ..SqliteConfig::default() };
+            let opened = SqliteStore::open(&config, clock.now());
+            let store = opened.map_err(|error| {
+                let mut attempt = Attempt::new(format!("cannot open the store in {}", store.data.display()));
+                if let Some(hint) = store_hint(&error) {
+                    attempt = attempt.hint(hint);
+                }
+                anyhow::Error::new(error).context(attempt)
+            })?;
+            Ok(Arc::new(store))
+        }
+    }
+}
+
+fn store_hint(error: &OpenError) -> Option<&'static str> {
+    match error {
+        OpenError::Held { .. } => Some("stop the other server, or choose another folder with --data"),
+        OpenError::Newer { .. } | OpenError::PayloadFormat { .. } => Some("use the newer release of longhaul, or another folder with --data"),
+        OpenError::Files { .. } => Some("check the folder and its permissions, or choose another one with --data"),
+        OpenError::NotOurs { .. } => Some("choose another folder with --data"),
+        OpenError::SqliteTooOld { .. } | OpenError::Database { .. } => None,
+    }
+}
+
+fn server_config(settings: &Settings, served: ServedAgent<'_>) -> ServerConfig {
+    let server = &settings.server;
+    ServerConfig {
+        public_url: server.public_url.as_ref().map(|url| url.trim_end_matches('/').to_owned()),
+        prefix: server.prefix.clone(),
+        grpc_interface: settings.card.grpc,
+        body_bytes_max: server.body_bytes_max,
+        keep_alive: server.keep_alive,
+        streams_max: server.streams_max,
+        header_timeout: server.header_timeout,
+        drain_timeout: server.drain_timeout,
+        card_max_age: server.card_max_age,
+        ..ServerConfig::new(settings.card.to_card(served))
+    }
+}
+
+fn bind_failed(error: ServerError) -> anyhow::Error {
+    // The error says what was attempted by itself, so only the next step is added.
+    let attempt = Attempt::new("cannot start the server");
+    let attempt = match error {
+        ServerError::Bind { .. } => attempt.hint("choose another address with --listen; port 0 takes a free one"),
+        _ => attempt,
+    };
+    anyhow::Error::new(error).context(attempt)
+}
+
+/// Says where the server is: a line for people, or an entry of the log.
+fn announce(server: &Server, settings: &Settings) {
+    let url = format!("http://{}", server.local_addr());
+    let card = format!("{url}/.well-known/agent-card.json");
+    match settings.log.format {
+        LogFormat::Text => eprintln!("longhaul: listening on {url} (card: {card})"),
+        LogFormat::Json => tracing::info!(url, card, "listening"),
+    }
+    if settings.server.public_url.is_none() && server.local_addr().ip().is_unspecified() {
+        tracing::warn!("the card names the address {url}, which callers can't use: set --public-url");
+    }
+}
+
+fn start_logging(log: &LogSettings) -> anyhow::Result<()> {
+    let filter = EnvFilter::try_new(&log.level).context(Attempt::new("cannot read the log filter"))?;
+    let logging = tracing_subscriber::fmt().with_env_filter(filter).with_writer(std::io::stderr);
+    match log.format {
+        LogFormat::Text => logging.init(),
+        LogFormat::Json => logging.json().flatten_event(true).init(),
+    }
+    Ok(())
+}
+
+/// The signals that end a server.
+#[derive(Debug)]
+struct Signals {
+    terminate: Signal,
+    interrupt: Signal,
+}
+
+impl Signals {
+    fn new() -> std::io::Result<Self> {
+        Ok(Self { terminate: signal(SignalKind::terminate())?, interrupt: signal(SignalKind::interrupt())? })
+    }
+
+    async fn next(&mut self) {
+        tokio::select! {
+            _ = self.terminate.recv() => {}
+            _ = self.interrupt.recv() => {}
+        }
+    }
+}

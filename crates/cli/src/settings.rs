@@ -1,0 +1,218 @@
+//! What the binary can be told: defaults, then the file, then the environment, then flags. `docs/config.md` is the
+//! reference.
+
+mod card;
+mod duration;
+mod error;
+mod file;
+mod layer;
+mod print;
+mod section;
+
+use std::collections::BTreeMap;
+use std::path::PathBuf;
+use std::time::Duration;
+
+use longhaul_engine::DedupMode;
+use longhaul_store_sqlite::Synchronous;
+
+pub use card::{CardSettings, ServedAgent};
+pub use error::ConfigError;
+pub use file::{FILE_NAME, Source};
+pub use layer::{Layer, resolve};
+
+/// Everything that can be set.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Settings {
+    /// `[server]`
+    pub server: ServerSettings,
+    /// `[store]`
+    pub store: StoreSettings,
+    /// `[agent]`
+    pub agent: AgentSettings,
+    /// `[card]`
+    pub card: CardSettings,
+    /// `[log]`
+    pub log: LogSettings,
+}
+
+/// How the server speaks to the world.
+#[derive(Clone, Debug, PartialEq)]
+pub struct ServerSettings {
+    /// Address and port to listen on.
+    pub listen: String,
+    /// The URL that the card names; `None`: `http://` and the address bound.
+    pub public_url: Option<String>,
+    /// The path below which everything but the card and health is served.
+    pub prefix: String,
+    /// How often an idle stream sends a comment.
+    pub keep_alive: Duration,
+    /// How large the body of a request may be, in bytes.
+    pub body_bytes_max: usize,
+    /// How many streams may be open at once.
+    pub streams_max: usize,
+    /// How long a client may take to send the head of a request.
+    pub header_timeout: Duration,
+    /// How long running turns may take to end when the server goes down.
+    pub drain_timeout: Duration,
+    /// How long clients may keep the card.
+    pub card_max_age: Duration,
+}
+
+impl Default for ServerSettings {
+    fn default() -> Self {
+        Self {
+            listen: "127.0.0.1:4100".to_owned(),
+            public_url: None,
+            prefix: String::new(),
+            keep_alive: Duration::from_secs(15),
+            body_bytes_max: 16 * 1024 * 1024,
+            streams_max: 10_000,
+            header_timeout: Duration::from_secs(30),
+            drain_timeout: Duration::from_secs(10),
+            card_max_age: Duration::from_secs(300),
+        }
+    }
+}
+
+/// Where tasks are kept.
+#[derive(Clone, Debug, PartialEq)]
+pub struct StoreSettings {
+    /// Which store.
+    pub kind: StoreKind,
+    /// The folder of the SQLite file.
+    pub data: PathBuf,
+    /// When a commit counts as kept.
+    pub synchronous: Synchronous,
+}
+
+impl Default for StoreSettings {
+    fn default() -> Self {
+        Self { kind: StoreKind::Sqlite, data: PathBuf::from("./longhaul-data"), synchronous: Synchronous::Full }
+    }
+}
+
+/// The stores of this version.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub enum StoreKind {
+    /// One SQLite file.
+    Sqlite,
+    /// This process's memory.
+    Memory,
+}
+
+/// What does the work, and how it is driven.
+#[derive(Clone, Debug, PartialEq)]
+pub struct AgentSettings {
+    /// The command to run.
+    pub command: Option<AgentCommand>,
+    /// The folder that the command runs in.
+    pub working_dir: Option<PathBuf>,
+    /// The variables of our environment that the command sees; `None`: all but our own.
+    pub env_pass: Option<Vec<String>>,
+    /// Further variables for the command.
+    pub env: BTreeMap<String, String>,
+    /// How many turns run at once; `None`: 64 for a command, 1,024 for the demo.
+    pub workers_max: Option<usize>,
+    /// How often a turn is tried before its task has failed.
+    pub attempts_max: u32,
+    /// How long a canceled turn may take to end by itself.
+    pub cancel_grace: Duration,
+    /// How long the agent may take to look at a new message.
+    pub accept_timeout: Duration,
+    /// When a repeated message id is taken for a retry.
+    pub dedup: DedupMode,
+    /// How long a message id is remembered for that.
+    pub dedup_window: Duration,
+}
+
+impl Default for AgentSettings {
+    fn default() -> Self {
+        let engine = longhaul_engine::Config::default();
+        Self {
+            command: None,
+            working_dir: None,
+            env_pass: None,
+            env: BTreeMap::new(),
+            workers_max: None,
+            attempts_max: engine.attempts_max,
+            cancel_grace: engine.cancel_grace,
+            accept_timeout: engine.accept_timeout,
+            dedup: engine.dedup,
+            dedup_window: engine.dedup_window,
+        }
+    }
+}
+
+/// A command and how it is spoken to.
+#[derive(Clone, Debug, Eq, PartialEq)]
+pub enum AgentCommand {
+    /// Text in, lines out.
+    Exec(String),
+    /// JSON lines both ways.
+    ExecJsonl(String),
+}
+
+/// What is logged.
+#[derive(Clone, Debug, PartialEq)]
+pub struct LogSettings {
+    /// A level, or a filter of `tracing-subscriber`.
+    pub level: String,
+    /// How a line looks.
+    pub format: LogFormat,
+}
+
+impl Default for LogSettings {
+    fn default() -> Self {
+        Self { level: "info".to_owned(), format: LogFormat::Text }
+    }
+}
+
+/// How a line of the log looks.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub enum LogFormat {
+    /// For people.
+    Text,
+    /// One JSON object a line.
+    Json,
+}
+
+impl Settings {
+    /// Puts the layers on each other.
+    ///
+    /// # Errors
+    ///
+    /// [`ConfigError`] names the first thing that is wrong, where it was said, and what to do.
+    pub fn layered(file: Option<&Source>, environment: &Layer, flags: &Layer) -> Result<Self, ConfigError> {
+        let mut settings = Self::default();
+        if let Some(file) = file {
+            file.apply(&mut settings)?;
+        }
+        environment.apply(&mut settings)?;
+        flags.apply(&mut settings)?;
+        Ok(settings)
+    }
+
+    /// The engine's part of it.
+    pub fn engine(&self, served: ServedAgent<'_>) -> longhaul_engine::Config {
+        let agent = &self.agent;
+        let defaults = longhaul_engine::Config::default();
+        let workers_default = match served {
+            ServedAgent::Exec(_) | ServedAgent::ExecJsonl(_) => 64,
+            ServedAgent::Demo => defaults.workers_max,
+        };
+        longhaul_engine::Config {
+            workers_max: agent.workers_max.unwrap_or(workers_default),
+            attempts_max: agent.attempts_max,
+            cancel_grace: agent.cancel_grace,
+            accept_timeout: agent.accept_timeout,
+            dedup: agent.dedup,
+            dedup_window: agent.dedup_window,
+            input_modes: self.card.all_input_modes(served),
+            ..defaults
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests;

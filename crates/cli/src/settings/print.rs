@@ -1,0 +1,188 @@
+//! The effective settings as a file that would say the same.
+
+use longhaul_engine::DedupMode;
+use longhaul_protocol::wire::{AgentExtension, AgentSkill};
+use longhaul_store_sqlite::Synchronous;
+use serde_json::Value as Json;
+use std::path::Path;
+use toml::{Table, Value};
+
+use super::{AgentCommand, AgentSettings, CardSettings, LogFormat, Settings, StoreKind, duration};
+
+/// What stands for a value that may be a secret.
+const HIDDEN: &str = "(not shown)";
+
+impl Settings {
+    /// Writes the settings as TOML. The values of `agent.env` may be secrets and are not shown.
+    pub fn to_toml(&self) -> String {
+        let mut root = Table::new();
+        root.insert("server".to_owned(), self.server().into());
+        root.insert("store".to_owned(), self.store().into());
+        root.insert("agent".to_owned(), agent(&self.agent).into());
+        root.insert("card".to_owned(), card(&self.card).into());
+        root.insert("log".to_owned(), self.log().into());
+        root.to_string()
+    }
+
+    fn server(&self) -> Table {
+        let server = &self.server;
+        let mut table = Writer::default();
+        table.text("listen", &server.listen);
+        table.optional("public_url", server.public_url.as_deref());
+        table.text("prefix", &server.prefix);
+        table.text("keep_alive", duration::format(server.keep_alive));
+        table.number("body_bytes_max", server.body_bytes_max);
+        table.number("streams_max", server.streams_max);
+        table.text("header_timeout", duration::format(server.header_timeout));
+        table.text("drain_timeout", duration::format(server.drain_timeout));
+        table.text("card_max_age", duration::format(server.card_max_age));
+        table.0
+    }
+
+    fn store(&self) -> Table {
+        let mut table = Writer::default();
+        let kind = match self.store.kind {
+            StoreKind::Sqlite => "sqlite",
+            StoreKind::Memory => "memory",
+        };
+        let synchronous = match self.store.synchronous {
+            Synchronous::Full => "full",
+            Synchronous::Normal => "normal",
+        };
+        table.text("kind", kind);
+        table.text("data", self.store.data.to_string_lossy());
+        table.text("synchronous", synchronous);
+        table.0
+    }
+
+    fn log(&self) -> Table {
+        let mut table = Writer::default();
+        let format = match self.log.format {
+            LogFormat::Text => "text",
+            LogFormat::Json => "json",
+        };
+        table.text("level", &self.log.level);
+        table.text("format", format);
+        table.0
+    }
+}
+
+fn agent(agent: &AgentSettings) -> Table {
+    let mut table = Writer::default();
+    match &agent.command {
+        Some(AgentCommand::Exec(command)) => table.text("exec", command),
+        Some(AgentCommand::ExecJsonl(command)) => table.text("exec_jsonl", command),
+        None => {}
+    }
+    table.optional("working_dir", agent.working_dir.as_deref().and_then(Path::to_str));
+    if let Some(names) = &agent.env_pass {
+        table.list("env_pass", names);
+    }
+    if let Some(workers) = agent.workers_max {
+        table.number("workers_max", workers);
+    }
+    table.number("attempts_max", agent.attempts_max as usize);
+    table.text("cancel_grace", duration::format(agent.cancel_grace));
+    table.text("accept_timeout", duration::format(agent.accept_timeout));
+    let dedup = match agent.dedup {
+        DedupMode::Requested => "requested",
+        DedupMode::Always => "always",
+    };
+    table.text("dedup", dedup);
+    table.text("dedup_window", duration::format(agent.dedup_window));
+    if !agent.env.is_empty() {
+        let hidden: Table = agent.env.keys().map(|name| (name.clone(), HIDDEN.into())).collect();
+        table.put("env", hidden);
+    }
+    table.0
+}
+
+fn card(card: &CardSettings) -> Table {
+    let mut table = Writer::default();
+    table.optional("name", card.name.as_deref());
+    table.optional("description", card.description.as_deref());
+    table.optional("version", card.version.as_deref());
+    table.optional("documentation_url", card.documentation_url.as_deref());
+    table.optional("icon_url", card.icon_url.as_deref());
+    table.some("input_modes", &card.input_modes);
+    table.some("output_modes", &card.output_modes);
+    table.put("streaming", card.streaming);
+    table.put("grpc", card.grpc);
+    if let Some(provider) = &card.provider {
+        let mut inner = Writer::default();
+        inner.text("organization", &provider.organization);
+        inner.text("url", &provider.url);
+        table.put("provider", inner.0);
+    }
+    table.tables("skills", card.skills.iter().map(skill).collect());
+    table.tables("extensions", card.extensions.iter().map(extension).collect());
+    table.0
+}
+
+fn skill(skill: &AgentSkill) -> Table {
+    let mut table = Writer::default();
+    table.text("id", &skill.id);
+    table.text("name", &skill.name);
+    table.text("description", &skill.description);
+    table.list("tags", &skill.tags);
+    table.some("examples", &skill.examples);
+    table.some("input_modes", &skill.input_modes);
+    table.some("output_modes", &skill.output_modes);
+    table.0
+}
+
+fn extension(extension: &AgentExtension) -> Table {
+    let mut table = Writer::default();
+    table.text("uri", &extension.uri);
+    table.text("description", &extension.description);
+    table.put("required", extension.required);
+    if let Some(Value::Table(params)) = extension.params.clone().map(Json::Object).and_then(toml_of) {
+        table.put("params", params);
+    }
+    table.0
+}
+
+/// JSON that came from TOML, so that nothing is lost.
+fn toml_of(json: Json) -> Option<Value> {
+    Value::try_from(json).ok()
+}
+
+/// A table that is being written.
+#[derive(Debug, Default)]
+struct Writer(Table);
+
+impl Writer {
+    fn put(&mut self, key: &str, value: impl Into<Value>) {
+        self.0.insert(key.to_owned(), value.into());
+    }
+
+    fn text(&mut self, key: &str, text: impl AsRef<str>) {
+        self.put(key, text.as_ref());
+    }
+
+    fn optional(&mut self, key: &str, text: Option<&str>) {
+        if let Some(text) = text {
+            self.text(key, text);
+        }
+    }
+
+    fn number(&mut self, key: &str, number: usize) {
+        self.put(key, i64::try_from(number).unwrap_or(i64::MAX));
+    }
+
+    fn list(&mut self, key: &str, texts: &[String]) {
+        self.put(key, texts.to_vec());
+    }
+
+    fn some(&mut self, key: &str, texts: &[String]) {
+        if !texts.is_empty() {
+            self.list(key, texts);
+        }
+    }
+
+    fn tables(&mut self, key: &str, tables: Vec<Table>) {
+        if !tables.is_empty() {
+            self.put(key, tables);
+        }
+    }
+}

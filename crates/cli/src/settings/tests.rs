@@ -1,0 +1,210 @@
+use std::path::Path;
+
+use super::file::all_keys;
+use super::*;
+
+fn read(text: &str) -> Result<Settings, ConfigError> {
+    Settings::layered(Some(&Source::parse("longhaul.toml", text)?), &Layer::default(), &Layer::default())
+}
+
+fn environment(variables: &[(&str, &str)]) -> Layer {
+    Layer::of_environment(|name| variables.iter().find(|(known, _)| *known == name).map(|(_, value)| (*value).to_owned()))
+}
+
+fn flags(given: &[(&'static str, &str)]) -> Layer {
+    Layer::of(|flag, _| given.iter().find(|(known, _)| *known == flag).map(|(_, value)| (flag, (*value).to_owned())))
+}
+
+const WHOLE: &str = r#"
+[server]
+listen = "0.0.0.0:80"
+public_url = "https://agent.example"
+prefix = "/agents/one"
+keep_alive = "5s"
+body_bytes_max = 1048576
+streams_max = 7
+header_timeout = "3s"
+drain_timeout = "0s"
+card_max_age = "1h"
+[store]
+kind = "memory"
+data = "/var/lib/longhaul"
+synchronous = "normal"
+[agent]
+exec_jsonl = "python3 agent.py"
+working_dir = "/srv"
+env_pass = ["PATH"]
+workers_max = 3
+attempts_max = 1
+cancel_grace = "1500ms"
+accept_timeout = "1s"
+dedup = "always"
+dedup_window = "48h"
+[card]
+name = "Ada"
+description = "Computes"
+version = "2.0"
+documentation_url = "https://agent.example/docs"
+icon_url = "https://agent.example/icon"
+input_modes = ["text/*"]
+output_modes = ["*/*"]
+streaming = false
+grpc = false
+provider = { organization = "Engines", url = "https://engines.example" }
+[[card.skills]]
+id = "add"
+name = "Add"
+description = "Adds"
+tags = ["sum"]
+examples = ["1 + 1"]
+input_modes = ["image/png"]
+output_modes = ["text/plain"]
+[[card.extensions]]
+uri = "urn:example:x"
+description = "X"
+required = true
+params = { depth = 3, names = ["a"], inner = { flag = false } }
+[log]
+level = "warn,longhaul_engine=debug"
+format = "json"
+"#;
+
+#[test]
+fn later_layers_win() {
+    let file = Source::parse("longhaul.toml", "server.listen = '127.0.0.1:1'\nstore.data = 'from-file'\nlog.level = 'warn'\nagent.exec = 'cat'").expect("it is read");
+    let environment = environment(&[("LONGHAUL_LISTEN", "127.0.0.1:2"), ("LONGHAUL_DATA", "from-env"), ("LONGHAUL_STORE", "")]);
+    let flags = flags(&[("--listen", "127.0.0.1:3"), ("--exec-jsonl", "agent")]);
+    let settings = Settings::layered(Some(&file), &environment, &flags).expect("all is well");
+    assert_eq!(settings.server.listen, "127.0.0.1:3");
+    assert_eq!(settings.store.data, Path::new("from-env"));
+    assert_eq!(settings.store.kind, StoreKind::Sqlite);
+    assert_eq!(settings.log.level, "warn");
+    assert_eq!(settings.agent.command, Some(AgentCommand::ExecJsonl("agent".to_owned())));
+}
+
+#[test]
+fn an_empty_file_gives_the_defaults() {
+    assert_eq!(read("").expect("it is read"), Settings::default());
+}
+
+#[test]
+fn what_is_printed_reads_the_same() {
+    for text in ["", WHOLE] {
+        let settings = read(text).expect("it is read");
+        assert_eq!(read(&settings.to_toml()).expect("it is read"), settings);
+    }
+    assert_ne!(read(WHOLE).expect("it is read"), Settings::default());
+}
+
+#[test]
+fn values_of_variables_are_not_printed() {
+    let settings = read("[agent.env]\nTOKEN = 'hunter2'").expect("it is read");
+    assert_eq!(settings.agent.env["TOKEN"], "hunter2");
+    assert!(settings.to_toml().contains("TOKEN") && !settings.to_toml().contains("hunter2"));
+}
+
+#[test]
+fn unknown_keys_are_refused_and_the_nearest_is_named() {
+    #[rustfmt::skip]
+    let cases = [
+        ("server.lisen = 'x'", "longhaul.toml: there is no key server.lisen", "did you mean server.listen?"),
+        ("listen = 'x'", "longhaul.toml: there is no key listen", "did you mean server.listen?"),
+        ("[sever]", "longhaul.toml: there is no key sever", "did you mean server?"),
+        ("agent.exec-jsonl = 'x'", "longhaul.toml: there is no key agent.exec-jsonl", "did you mean agent.exec_jsonl?"),
+        ("server.workers_max = 3", "longhaul.toml: there is no key server.workers_max", "did you mean agent.workers_max?"),
+        ("[[card.skills]]\nid='a'\nname='b'\ndescription='c'\ntag=['d']", "longhaul.toml: there is no key card.skills[0].tag", "did you mean card.skills.tags?"),
+        ("qqq = 1", "longhaul.toml: there is no key qqq", "docs/config.md lists all keys"),
+    ];
+    for (text, message, hint) in cases {
+        let error = read(text).expect_err(text);
+        assert_eq!(error.to_string(), message);
+        assert!(error.hint.contains(hint), "{text}: {}", error.hint);
+    }
+}
+
+#[test]
+fn wrong_values_name_key_value_and_what_is_allowed() {
+    #[rustfmt::skip]
+    let cases = [
+        ("server.listen = 4100", "server.listen is 4100, and must be a text"),
+        ("server.listen = ':4100'", "server.listen is \":4100\", and must be an address and a port"),
+        ("server.public_url = 'agent.example'", "server.public_url is \"agent.example\", and must be http:// or https://"),
+        ("server.public_url = 'http://u:p@agent.example'", "must be http:// or https://"),
+        ("server.prefix = 'x/'", "server.prefix is \"x/\", and must be empty, or a path"),
+        ("server.keep_alive = 15", "server.keep_alive is 15, and must be a duration between 1s and 5m"),
+        ("server.keep_alive = '2h'", "server.keep_alive is \"2h\", and must be a duration between 1s and 5m"),
+        ("server.body_bytes_max = 5", "server.body_bytes_max is 5, and must be a whole number between 1024 and 1073741824"),
+        ("agent.attempts_max = -1", "agent.attempts_max is -1, and must be a whole number between 1 and 100"),
+        ("agent.attempts_max = '3'", "agent.attempts_max is \"3\", and must be a whole number"),
+        ("store.kind = 'sqlit'", "store.kind is \"sqlit\", and must be one of sqlite, memory"),
+        ("store.kind = 'postgres://db/x'", "PostgreSQL is not supported in this version"),
+        ("store.synchronous = 'off'", "must be one of full, normal"),
+        ("agent.dedup = true", "agent.dedup is true, and must be a text"),
+        ("agent.exec = 'a'\nagent.exec_jsonl = 'b'", "must be absent beside agent.exec"),
+        ("agent.exec = ' '", "must be a command line"),
+        ("card.streaming = 'no'", "card.streaming is \"no\", and must be true or false"),
+        ("card.input_modes = 'text/plain'", "card.input_modes is \"text/plain\", and must be a list of texts"),
+        ("card.input_modes = ['text']", "card.input_modes holds \"text\""),
+        ("card.name = ''", "card.name is \"\", and must be not empty"),
+        ("card.skills = 1", "card.skills is 1, and must be a list of tables"),
+        ("[[card.skills]]\nid = 'a'", "card.skills[0].name is missing"),
+        ("[card.provider]\nurl = 'x'", "card.provider.organization is missing"),
+        ("log.level = 'loud'", "log.level is \"loud\", and must be error, warn, info"),
+        ("server = 1", "server is 1, and must be a table"),
+        ("server.listen = ", "is not TOML"),
+    ];
+    for (text, wanted) in cases {
+        let error = read(text).expect_err(text);
+        assert!(error.message.contains(wanted), "{text}: {error}");
+        assert!(!error.hint.is_empty(), "{text}");
+    }
+}
+
+#[test]
+fn flags_and_variables_are_named_when_they_are_wrong() {
+    let told = |layer: Layer| Settings::layered(None, &Layer::default(), &layer).expect_err("it is wrong").to_string();
+    assert!(told(flags(&[("--listen", "x")])).starts_with("--listen: is \"x\""));
+    assert!(told(environment(&[("LONGHAUL_STORE", "postgres://x")])).contains("LONGHAUL_STORE: is \"postgres://x\""));
+    assert!(told(flags(&[("--exec", "a"), ("--exec-jsonl", "b")])).contains("--exec-jsonl: cannot be used together with --exec"));
+    assert_eq!(Settings::layered(None, &environment(&[("RUST_LOG", "no_such_crate")]), &Layer::default()).expect("ours alone counts").log.level, "info");
+}
+
+#[test]
+fn every_key_is_in_the_reference() {
+    let reference = include_str!("../../../../docs/config.md");
+    for key in all_keys() {
+        let (section, name) = key.rsplit_once('.').unwrap_or(("", &key));
+        let tables = ["server", "store", "agent", "card", "log", "card.provider", "card.skills", "card.extensions"];
+        let heading = reference.contains(&format!("[{key}]"));
+        let row = reference.contains(&format!("| `{name}` |")) && reference.contains(&format!("[{section}]"));
+        assert!(if tables.contains(&&*key) { heading } else { row }, "docs/config.md lacks {key}");
+    }
+}
+
+#[test]
+fn a_card_made_of_defaults_lacks_nothing() {
+    for served in [ServedAgent::Exec("tr a-z A-Z"), ServedAgent::ExecJsonl("TOKEN=x python3 a.py"), ServedAgent::Demo] {
+        let card = CardSettings::default().to_card(served);
+        let filled = [&card.name, &card.description, &card.version, &card.skills[0].id, &card.skills[0].name, &card.skills[0].description];
+        assert!(filled.iter().all(|text| !text.is_empty()), "{card:?}");
+        assert!(!card.default_input_modes.is_empty() && !card.default_output_modes.is_empty() && !card.skills[0].tags.is_empty());
+    }
+    assert_eq!(CardSettings::default().to_card(ServedAgent::Exec("/usr/bin/tr a-z A-Z")).name, "tr");
+    assert_eq!(CardSettings::default().to_card(ServedAgent::ExecJsonl("TOKEN=x python3 a.py")).name, "python3");
+}
+
+#[test]
+fn the_card_says_what_the_file_says() {
+    let settings = read(WHOLE).expect("it is read");
+    let served = ServedAgent::ExecJsonl("x");
+    let card = settings.card.to_card(served);
+    assert_eq!((card.name.as_str(), card.version.as_str()), ("Ada", "2.0"));
+    let capabilities = card.capabilities.expect("it has them");
+    assert_eq!((capabilities.streaming, capabilities.extensions.len()), (Some(false), 4));
+    let params = capabilities.extensions[3].params.clone().expect("it has them");
+    assert_eq!(serde_json::Value::Object(params), serde_json::json!({"depth": 3, "names": ["a"], "inner": {"flag": false}}));
+    let engine = settings.engine(served);
+    assert_eq!(engine.input_modes, ["text/*", "image/png"]);
+    assert_eq!((engine.workers_max, engine.attempts_max), (3, 1));
+    assert_eq!(Settings::default().engine(served).workers_max, 64);
+}
