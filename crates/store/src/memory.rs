@@ -1,4 +1,5 @@
 use std::cmp::Reverse;
+use std::collections::hash_map::Entry as MapEntry;
 use std::collections::{BTreeSet, HashMap};
 use std::ops::Bound;
 use std::sync::{Mutex, MutexGuard, PoisonError};
@@ -8,7 +9,7 @@ use longhaul_lifecycle::TaskHead;
 use longhaul_protocol::{ArtifactId, ContextId, JsonObject, MessageId, TaskId, TaskState, Timestamp, wire};
 
 use crate::{
-    ArtifactFold, ArtifactVersion, Claim, Commit, Committed, Expect, HistoryLimit, ListCursor, ListPage, ListQuery, Scope, Snapshot,
+    ArtifactFold, ArtifactVersion, Claim, Commit, Committed, Dedup, Expect, HistoryLimit, ListCursor, ListPage, ListQuery, NewEvent, NewMessage, Scope, Snapshot,
     SnapshotQuery, Store, StoreError, StoredEvent, StoredMessage, VersionFold, artifact_update, snapshot_task,
 };
 
@@ -18,17 +19,70 @@ pub struct MemoryStore {
     inner: Mutex<Inner>,
 }
 
-/// The tasks of one scope, in one context or in all, in one state: by status time, the newest first.
-type Listed = BTreeSet<(Reverse<Timestamp>, Reverse<TaskId>)>;
+/// The place of a task in a list: by status time, the newest first.
+type Place = (Reverse<Timestamp>, Reverse<TaskId>);
+
+/// The tasks of one scope, in one context or in all, in one state. Most contexts have one task, so one costs no tree.
+#[derive(Debug)]
+enum Listed {
+    One(Place),
+    Many(BTreeSet<Place>),
+}
+
+impl Listed {
+    fn insert(&mut self, place: Place) {
+        match self {
+            Self::Many(places) => {
+                places.insert(place);
+            }
+            Self::One(first) => *self = Self::Many(BTreeSet::from([first.clone(), place])),
+        }
+    }
+
+    /// Takes a place out, and says whether it was the last one.
+    fn remove(&mut self, place: &Place) -> bool {
+        match self {
+            Self::One(only) => only == place,
+            Self::Many(places) => {
+                places.remove(place);
+                places.is_empty()
+            }
+        }
+    }
+
+    fn len(&self) -> usize {
+        match self {
+            Self::One(_) => 1,
+            Self::Many(places) => places.len(),
+        }
+    }
+
+    /// The places behind `after`, in order.
+    fn behind<'a>(&'a self, after: Option<&'a Place>) -> Box<dyn Iterator<Item = &'a Place> + 'a> {
+        match self {
+            Self::One(only) => Box::new(std::iter::once(only).filter(move |_| after.is_none_or(|after| after < only))),
+            Self::Many(places) => {
+                let start = after.map_or(Bound::Unbounded, Bound::Excluded);
+                Box::new(places.range::<Place, _>((start, Bound::Unbounded)))
+            }
+        }
+    }
+}
 
 #[derive(Debug, Default)]
 struct Inner {
-    tasks: HashMap<TaskId, Entry>,
-    listed: HashMap<(Scope, Option<ContextId>, TaskState), Listed>,
-    due: BTreeSet<(Timestamp, TaskId)>,
+    tasks: HashMap<TaskId, Box<Entry>>,
+    index: Index,
     accepted: HashMap<(Scope, MessageId), Accepted>,
     forgotten: BTreeSet<(Timestamp, Scope, MessageId)>,
     closed: bool,
+}
+
+/// Finds tasks by what their heads say.
+#[derive(Debug, Default)]
+struct Index {
+    listed: HashMap<(Scope, Option<ContextId>, TaskState), Listed>,
+    due: BTreeSet<(Timestamp, TaskId)>,
 }
 
 #[derive(Debug)]
@@ -64,49 +118,86 @@ impl MemoryStore {
     }
 }
 
+impl Index {
+    fn insert(&mut self, scope: &Scope, head: &TaskHead) {
+        let place = (Reverse(head.status_timestamp), Reverse(head.id.clone()));
+        for context in [None, Some(head.context_id.clone())] {
+            match self.listed.entry((scope.clone(), context, head.state)) {
+                MapEntry::Occupied(mut listed) => listed.get_mut().insert(place.clone()),
+                MapEntry::Vacant(vacant) => {
+                    vacant.insert(Listed::One(place.clone()));
+                }
+            }
+        }
+        if let Some(due_at) = head.due_at {
+            self.due.insert((due_at, head.id.clone()));
+        }
+    }
+
+    fn remove(&mut self, scope: &Scope, head: &TaskHead) {
+        let place = (Reverse(head.status_timestamp), Reverse(head.id.clone()));
+        for context in [None, Some(head.context_id.clone())] {
+            if let MapEntry::Occupied(mut listed) = self.listed.entry((scope.clone(), context, head.state))
+                && listed.get_mut().remove(&place)
+            {
+                listed.remove();
+            }
+        }
+        if let Some(due_at) = head.due_at {
+            self.due.remove(&(due_at, head.id.clone()));
+        }
+    }
+
+    fn moved(&mut self, scope: &Scope, before: &TaskHead, after: &TaskHead) {
+        self.remove(scope, before);
+        self.insert(scope, after);
+    }
+}
+
 impl Inner {
     fn commit(&mut self, commit: Commit) -> Result<Committed, StoreError> {
         self.check_dedup(&commit)?;
-        let mut entry = match &commit.expect {
-            Expect::New(new) => {
-                let Some(head) = &commit.head else { return Err(StoreError::corrupt("a new task without a head")) };
-                if self.tasks.contains_key(&commit.task_id) {
-                    return Err(StoreError::Conflict { task: commit.task_id });
-                }
-                let head = TaskHead { last_sequence: 0, ..head.clone() };
-                Entry { scope: new.scope.clone(), metadata: new.metadata.clone(), head, events: Vec::new(), messages: Vec::new() }
+        if let Expect::New(_) = &commit.expect {
+            if self.tasks.contains_key(&commit.task_id) {
+                return Err(StoreError::Conflict { task: commit.task_id });
             }
-            Expect::Version(_) | Expect::LeaseAndVersion { .. } | Expect::Lease { .. } => {
-                let Some(entry) = self.tasks.get(&commit.task_id) else {
-                    return Err(StoreError::NotFound { task: commit.task_id });
-                };
-                expect_holds(&commit, &entry.head)?;
-                let entry = self.tasks.remove(&commit.task_id).ok_or_else(|| StoreError::corrupt("a task vanished under the lock"))?;
-                self.unlist(&entry);
-                entry
-            }
+            return self.create(commit);
+        }
+        let Some(entry) = self.tasks.get_mut(&commit.task_id) else {
+            return Err(StoreError::NotFound { task: commit.task_id });
         };
+        expect_holds(&commit, &entry.head)?;
         if let Some(head) = commit.head {
-            entry.head = TaskHead { last_sequence: entry.head.last_sequence, ..head };
+            let head = TaskHead { last_sequence: entry.head.last_sequence, ..head };
+            let before = std::mem::replace(&mut entry.head, head);
+            self.index.moved(&entry.scope, &before, &entry.head);
         }
-        for event in commit.events {
-            entry.head.last_sequence += 1;
-            let sequence = entry.head.last_sequence;
-            entry.events.push(StoredEvent { sequence, kind: event.kind, timestamp: commit.now, payload: event.payload });
-        }
-        for new in commit.messages {
-            let ordinal = entry.messages.len() as u64;
-            entry.messages.push(StoredMessage { ordinal, sequence: entry.head.last_sequence, message: new.message, request: new.request });
-        }
-        let committed = Committed { version: entry.head.version, last_sequence: entry.head.last_sequence };
-        self.list_again(&entry);
+        let committed = entry.append(commit.events, commit.messages, commit.now);
         if let Some(dedup) = commit.dedup {
-            let accepted = Accepted { task: commit.task_id.clone(), digest: dedup.digest, expires_at: dedup.expires_at };
-            self.forgotten.insert((dedup.expires_at, dedup.scope.clone(), dedup.message_id.clone()));
-            self.accepted.insert((dedup.scope, dedup.message_id), accepted);
+            self.remember(dedup, commit.task_id);
+        }
+        Ok(committed)
+    }
+
+    fn create(&mut self, commit: Commit) -> Result<Committed, StoreError> {
+        let (Expect::New(new), Some(head)) = (commit.expect, commit.head) else {
+            return Err(StoreError::corrupt("a new task without a head"));
+        };
+        let head = TaskHead { last_sequence: 0, ..head };
+        let mut entry = Box::new(Entry { scope: new.scope, metadata: new.metadata, head, events: Vec::new(), messages: Vec::new() });
+        let committed = entry.append(commit.events, commit.messages, commit.now);
+        self.index.insert(&entry.scope, &entry.head);
+        if let Some(dedup) = commit.dedup {
+            self.remember(dedup, commit.task_id.clone());
         }
         self.tasks.insert(commit.task_id, entry);
         Ok(committed)
+    }
+
+    fn remember(&mut self, dedup: Dedup, task: TaskId) {
+        let Dedup { scope, message_id, digest, expires_at } = dedup;
+        self.forgotten.insert((expires_at, scope.clone(), message_id.clone()));
+        self.accepted.insert((scope, message_id), Accepted { task, digest, expires_at });
     }
 
     fn check_dedup(&mut self, commit: &Commit) -> Result<(), StoreError> {
@@ -121,34 +212,8 @@ impl Inner {
         }
     }
 
-    fn list_again(&mut self, entry: &Entry) {
-        let place = (Reverse(entry.head.status_timestamp), Reverse(entry.head.id.clone()));
-        for context in [None, Some(entry.head.context_id.clone())] {
-            self.listed.entry((entry.scope.clone(), context, entry.head.state)).or_default().insert(place.clone());
-        }
-        if let Some(due_at) = entry.head.due_at {
-            self.due.insert((due_at, entry.head.id.clone()));
-        }
-    }
-
-    fn unlist(&mut self, entry: &Entry) {
-        let place = (Reverse(entry.head.status_timestamp), Reverse(entry.head.id.clone()));
-        for context in [None, Some(entry.head.context_id.clone())] {
-            let key = (entry.scope.clone(), context, entry.head.state);
-            if let Some(listed) = self.listed.get_mut(&key) {
-                listed.remove(&place);
-                if listed.is_empty() {
-                    self.listed.remove(&key);
-                }
-            }
-        }
-        if let Some(due_at) = entry.head.due_at {
-            self.due.remove(&(due_at, entry.head.id.clone()));
-        }
-    }
-
     fn entry(&self, scope: &Scope, task_id: &TaskId) -> Option<&Entry> {
-        self.tasks.get(task_id).filter(|entry| entry.scope == *scope)
+        self.tasks.get(task_id).map(|entry| &**entry).filter(|entry| entry.scope == *scope)
     }
 
     fn list(&self, query: &ListQuery) -> Result<ListPage, StoreError> {
@@ -156,19 +221,14 @@ impl Inner {
         let mut places = Vec::new();
         let mut total = 0;
         for state in states {
-            let Some(listed) = self.listed.get(&(query.scope.clone(), query.context_id.clone(), state)) else { continue };
+            let Some(listed) = self.index.listed.get(&(query.scope.clone(), query.context_id.clone(), state)) else { continue };
+            let fresh_enough = |place: &&Place| query.status_timestamp_after.is_none_or(|after| place.0.0 >= after);
             total += match query.status_timestamp_after {
                 None => listed.len(),
-                Some(after) => listed.iter().take_while(|(timestamp, _)| timestamp.0 >= after).count(),
+                Some(_) => listed.behind(None).take_while(fresh_enough).count(),
             };
-            let start = match &query.after {
-                None => Bound::Unbounded,
-                Some(cursor) => Bound::Excluded((Reverse(cursor.timestamp), Reverse(cursor.task_id.clone()))),
-            };
-            let fresh_enough = |place: &&(Reverse<Timestamp>, Reverse<TaskId>)| {
-                query.status_timestamp_after.is_none_or(|after| place.0.0 >= after)
-            };
-            places.extend(listed.range((start, Bound::Unbounded)).take_while(fresh_enough).take(query.page_size + 1));
+            let after = query.after.as_ref().map(|cursor| (Reverse(cursor.timestamp), Reverse(cursor.task_id.clone())));
+            places.extend(listed.behind(after.as_ref()).take_while(fresh_enough).take(query.page_size + 1).cloned());
         }
         places.sort();
         let more = places.len() > query.page_size;
@@ -184,6 +244,20 @@ impl Inner {
 }
 
 impl Entry {
+    fn append(&mut self, events: Vec<NewEvent>, messages: Vec<NewMessage>, now: Timestamp) -> Committed {
+        for event in events {
+            self.head.last_sequence += 1;
+            let sequence = self.head.last_sequence;
+            self.events.push(StoredEvent { sequence, kind: event.kind, timestamp: now, payload: event.payload });
+        }
+        for new in messages {
+            let ordinal = self.messages.len() as u64;
+            let sequence = self.head.last_sequence;
+            self.messages.push(StoredMessage { ordinal, sequence, message: new.message, request: new.request });
+        }
+        Committed { version: self.head.version, last_sequence: self.head.last_sequence }
+    }
+
     fn events_until(&self, sequence: u64) -> &[StoredEvent] {
         let end = usize::try_from(sequence).unwrap_or(usize::MAX).min(self.events.len());
         self.events.get(..end).unwrap_or_default()
@@ -307,29 +381,26 @@ impl Store for MemoryStore {
 
     async fn due(&self, now: Timestamp, limit: usize) -> Result<Vec<Claim>, StoreError> {
         let inner = self.lock()?;
-        let due = inner.due.iter().take_while(|(due_at, _)| *due_at <= now).take(limit);
+        let due = inner.index.due.iter().take_while(|(due_at, _)| *due_at <= now).take(limit);
         let entries = due.filter_map(|(_, task_id)| inner.tasks.get(task_id));
         Ok(entries.map(|entry| Claim { scope: entry.scope.clone(), head: entry.head.clone() }).collect())
     }
 
     async fn next_due(&self) -> Result<Option<Timestamp>, StoreError> {
-        Ok(self.lock()?.due.first().map(|(due_at, _)| *due_at))
+        Ok(self.lock()?.index.due.first().map(|(due_at, _)| *due_at))
     }
 
     async fn release_leases(&self, now: Timestamp) -> Result<u64, StoreError> {
         let mut inner = self.lock()?;
-        let mut released = Vec::new();
-        for entry in inner.tasks.values_mut().filter(|entry| entry.head.leased) {
+        let Inner { tasks, index, .. } = &mut *inner;
+        let mut count = 0;
+        for entry in tasks.values_mut().filter(|entry| entry.head.leased) {
+            let before = entry.head.clone();
             entry.head.leased = false;
             entry.head.version += 1;
-            released.push((entry.head.due_at.replace(now), entry.head.id.clone()));
-        }
-        let count = released.len() as u64;
-        for (due_before, task_id) in released {
-            if let Some(due_before) = due_before {
-                inner.due.remove(&(due_before, task_id.clone()));
-            }
-            inner.due.insert((now, task_id));
+            entry.head.due_at = Some(now);
+            index.moved(&entry.scope, &before, &entry.head);
+            count += 1;
         }
         Ok(count)
     }
