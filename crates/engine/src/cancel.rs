@@ -6,6 +6,7 @@ use longhaul_lifecycle::{Command, Rejection, TaskHead, Writer};
 use longhaul_protocol::{TaskId, wire};
 use longhaul_store::{Commit, Expect, HistoryLimit, NewMessage, Scope, StoreError, TurnRequest};
 
+use crate::clock::within;
 use crate::engine::{Inner, contended, known_form, log_change, status_time};
 use crate::schedule::decide_all;
 use crate::{Engine, EngineError};
@@ -50,8 +51,8 @@ impl Inner {
             Done::Stored { tell_agent: true } => {
                 self.running.cancel(task_id);
                 let rests = self.wait_until_it_rests(scope, task_id, &subscription);
-                let in_time = tokio::time::timeout(self.config.cancel_grace, rests).await;
-                let ended = in_time.is_ok() && self.load(scope, task_id).await?.state.is_terminal();
+                let in_time = within(&*self.clock, self.config.cancel_grace, rests).await;
+                let ended = in_time.is_some() && self.load(scope, task_id).await?.state.is_terminal();
                 if !ended {
                     self.command(scope, task_id, Command::FinishCancel { message: None }, Writer::Engine).await?;
                     self.running.abort(task_id);

@@ -59,6 +59,15 @@ impl Clock for SystemClock {
     }
 }
 
+/// Waits for a future, but not longer than `limit` by this clock; `None` when the time is up.
+pub(crate) async fn within<T>(clock: &dyn Clock, limit: Duration, future: impl Future<Output = T>) -> Option<T> {
+    tokio::select! {
+        biased;
+        output = future => Some(output),
+        () = clock.sleep(limit) => None,
+    }
+}
+
 /// The time `duration` after `timestamp`.
 #[must_use]
 pub fn later(timestamp: Timestamp, duration: Duration) -> Timestamp {

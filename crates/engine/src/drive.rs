@@ -25,6 +25,8 @@ pub(crate) struct TurnStart {
     /// The task as its caller will see it, for a task that begins with this turn.
     pub view: Option<View>,
     pub worker: Worker,
+    /// What [`crate::running::Running::missed`] said before the lease was taken.
+    pub missed: u64,
 }
 
 /// How a turn ended: with the head that its last commit left, and the task as a fold of its own writes if nobody else
@@ -37,6 +39,7 @@ pub(crate) struct TurnEnd {
 
 /// How large a view may grow before the store has to be asked instead, in bytes of events.
 const VIEW_BYTES_MAX: usize = 256 * 1024;
+const RETRY_DELAY_MIN: Duration = Duration::from_millis(10);
 const RETRY_DELAY_MAX: Duration = Duration::from_secs(1);
 
 /// The task as a fold of what this process wrote: it spares the read of what was just written.
@@ -62,10 +65,10 @@ impl View {
     }
 
     /// Takes in a commit; `None` when somebody else wrote in between, or when it grows too large.
-    fn grown(mut self, group: &Group, last_sequence: u64) -> Option<Self> {
+    fn grown(mut self, group: &Group, head: &TaskHead) -> Option<Self> {
         self.sequence += group.events.len() as u64;
         self.bytes += group.events.iter().map(|event| event.payload.len()).sum::<usize>();
-        if self.sequence != last_sequence || self.bytes > VIEW_BYTES_MAX {
+        if self.sequence != head.last_sequence || self.bytes > VIEW_BYTES_MAX {
             return None;
         }
         for event in &group.events {
@@ -74,7 +77,8 @@ impl View {
             }
         }
         self.task.history.extend(group.history.iter().map(|message| message.as_wire().clone()));
-        Some(self)
+        // A message of a caller that joined meanwhile brings no event, but it counts.
+        (!group.decides || self.task.history.len() as u64 == head.messages).then_some(self)
     }
 
     fn into_task(self, head: &TaskHead) -> wire::Task {
@@ -103,26 +107,27 @@ struct Group {
 
 /// Runs a turn to its end.
 pub(crate) async fn drive(inner: Arc<Inner>, start: TurnStart) -> TurnEnd {
-    let TurnStart { scope, head, message, request, mut view, worker } = start;
+    let TurnStart { scope, head, message, request, mut view, worker, missed } = start;
     let mut end = TurnEnd { head: None, view: None };
-    let ledger = match ledger(&inner, &head).await {
-        Ok(ledger) => ledger,
-        Err(error) => {
-            tracing::error!(task_id = head.id.as_str(), error = &error as &dyn std::error::Error, "cannot read the task's log");
-            return end;
-        }
-    };
+    let Some(ledger) = at_last(&inner, &head, || ledger(&inner, &head)).await else { return end };
     let shared = Arc::new(shared(&inner, &head, ledger));
     let registered = inner.running.register(Arc::clone(&shared));
+    let mut head = head;
+    if inner.running.missed() != missed {
+        match at_last(&inner, &head, || inner.store.load(&scope, &head.id)).await {
+            Some(Some(newer)) if newer.leased && newer.epoch == head.epoch => head = newer,
+            _ => return end,
+        }
+    }
     if head.cancel_requested {
         shared.cancel.cancel();
     }
+    head.waiting.iter().for_each(|ordinal| shared.deliver(*ordinal));
     let (history, messages) = (head.turn_message, head.messages);
     let mut turn = Turn { message, request, history, messages, writer: crate::TurnWriter { shared: Arc::clone(&shared) } };
     let agent = Arc::clone(&inner.agent);
     let mut running = CatchUnwind(Box::pin(async move { agent.run(&mut turn).await }));
     let mut outcome = None;
-    let mut head = head;
     let mut commit: Option<Pin<Box<dyn Future<Output = Stored> + Send>>> = None;
     loop {
         tokio::select! {
@@ -134,7 +139,7 @@ pub(crate) async fn drive(inner: Arc<Inner>, start: TurnStart) -> TurnEnd {
             stored = async { match commit.as_mut() { Some(commit) => commit.await, None => std::future::pending().await } } => {
                 commit = None;
                 let Ok((new_head, group)) = stored else { break };
-                view = view.take().and_then(|view| view.grown(&group, new_head.last_sequence));
+                view = view.take().and_then(|view| view.grown(&group, &new_head));
                 head = new_head;
                 if !head.leased {
                     end.view = view.take().map(|view| view.into_task(&head));
@@ -145,8 +150,8 @@ pub(crate) async fn drive(inner: Arc<Inner>, start: TurnStart) -> TurnEnd {
             () = shared.written.notified(), if commit.is_none() && outcome.is_none() => {}
         }
         if commit.is_none() {
-            let writes = shared.take_written();
             let last = outcome.as_mut().and_then(Option::take);
+            let writes = if last.is_some() { shared.take_last_written() } else { shared.take_written() };
             if !writes.is_empty() || last.is_some() {
                 commit = Some(Box::pin(store(Arc::clone(&inner), scope.clone(), head.clone(), Arc::clone(&shared), writes, last)));
             }
@@ -164,10 +169,28 @@ pub(crate) async fn drive(inner: Arc<Inner>, start: TurnStart) -> TurnEnd {
 fn shared(inner: &Arc<Inner>, head: &TaskHead, ledger: ArtifactLedger) -> TurnShared {
     let (ids, clock) = (Arc::clone(&inner.ids), Arc::clone(&inner.clock));
     let message_ids = MessageIds(Arc::new(move || ids.message_id(clock.now())));
-    let state = TurnState { ledger, inbox: head.waiting.clone(), ..TurnState::default() };
+    let state = TurnState { ledger, turn_message: head.turn_message, ..TurnState::default() };
     let (task_id, context_id) = (head.id.clone(), head.context_id.clone());
     let event_bytes_max = inner.config.event_bytes_max;
     TurnShared::new(task_id, context_id, head.attempt, head.epoch, event_bytes_max, Arc::clone(&inner.store), message_ids, state)
+}
+
+/// Reads what a turn needs before it can run, again while the store can't: its lease is taken. `None` when the engine goes
+/// down first; the task is then handed back with the others.
+async fn at_last<T, F: Future<Output = Result<T, StoreError>>>(inner: &Inner, head: &TaskHead, read: impl Fn() -> F) -> Option<T> {
+    let mut delay = RETRY_DELAY_MIN;
+    loop {
+        let error = match read().await {
+            Ok(read) => return Some(read),
+            Err(error) => error,
+        };
+        tracing::error!(task_id = head.id.as_str(), error = &error as &dyn std::error::Error, "cannot read a task that is to run");
+        tokio::select! {
+            () = inner.closing.cancelled() => return None,
+            () = inner.clock.sleep(delay) => {}
+        }
+        delay = (delay * 2).min(RETRY_DELAY_MAX);
+    }
 }
 
 /// What is known of the task's artifacts when the turn begins. A task's first events are its creation and its start.
@@ -222,7 +245,7 @@ async fn store(
     writes: VecDeque<Write>,
     last: Option<Command>,
 ) -> Stored {
-    let mut delay = Duration::from_millis(10);
+    let mut delay = RETRY_DELAY_MIN;
     loop {
         let Ok((group, next)) = group(&inner, &head, &shared, &writes, last.as_ref()) else { return Err(Lost) };
         let expect = match group.decides {

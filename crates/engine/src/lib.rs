@@ -18,6 +18,7 @@ mod list;
 mod running;
 mod schedule;
 mod send;
+mod settle;
 mod stream;
 mod turn;
 mod unwind;

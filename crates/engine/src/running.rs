@@ -1,4 +1,5 @@
 use std::collections::HashMap;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use longhaul_protocol::TaskId;
@@ -10,6 +11,9 @@ use crate::turn::TurnShared;
 #[derive(Debug, Default)]
 pub(crate) struct Running {
     turns: Mutex<HashMap<TaskId, RunningTurn>>,
+    /// How often something was to be told to a turn that was not there: one that has its lease, but does not run yet,
+    /// has to look.
+    missed: AtomicU64,
 }
 
 #[derive(Debug)]
@@ -31,11 +35,26 @@ impl Running {
         Registered { running: Arc::clone(self), task_id, epoch, abort }
     }
 
+    /// How often somebody looked for a turn that was not there. Ask before a lease is taken, and again when its turn is
+    /// registered: if it is the same number, nothing was missed.
+    pub fn missed(&self) -> u64 {
+        self.missed.load(Ordering::SeqCst)
+    }
+
+    fn tell(&self, task_id: &TaskId, tell: impl FnOnce(&TurnShared)) {
+        let turns = self.turns();
+        match turns.get(task_id) {
+            Some(turn) => tell(&turn.shared),
+            // Counted under the lock, so that whoever registers later sees it.
+            None => {
+                self.missed.fetch_add(1, Ordering::SeqCst);
+            }
+        }
+    }
+
     /// Tells the agent of a turn that a caller wants it to be canceled.
     pub fn cancel(&self, task_id: &TaskId) {
-        if let Some(turn) = self.turns().get(task_id) {
-            turn.shared.cancel.cancel();
-        }
+        self.tell(task_id, |shared| shared.cancel.cancel());
     }
 
     /// Ends a turn whose lease is over: its agent is dropped.
@@ -54,9 +73,12 @@ impl Running {
 
     /// Puts a message that waits into the inbox of the task's turn.
     pub fn deliver(&self, task_id: &TaskId, ordinal: u64) {
-        if let Some(turn) = self.turns().get(task_id) {
-            turn.shared.deliver(ordinal);
-        }
+        self.tell(task_id, |shared| shared.deliver(ordinal));
+    }
+
+    /// Whether the task has a turn here.
+    pub fn runs(&self, task_id: &TaskId) -> bool {
+        self.turns().contains_key(task_id)
     }
 
     /// How many turns run.

@@ -61,18 +61,44 @@ async fn run_due(inner: &Arc<Inner>) -> Result<Option<Duration>, StoreError> {
         if due.is_empty() {
             return Ok(inner.store.next_due().await?.map(|next| until(now, next).max(Duration::from_millis(1))));
         }
+        let mut moved = false;
         for claim in due {
             let Some(worker) = inner.free_worker() else { break };
-            begin(inner, claim, worker).await?;
+            let task_id = claim.head.id.clone();
+            match begin(inner, claim, worker).await {
+                Ok(Begun::Moved) => moved = true,
+                Ok(Begun::Stuck) => {}
+                // One task that can't be begun must not keep the others from it.
+                Err(error) => {
+                    tracing::error!(task_id = task_id.as_str(), error = &error as &dyn std::error::Error, "cannot begin a task that is due");
+                }
+            }
+        }
+        if !moved && inner.free_workers() > 0 {
+            return Ok(Some(STORE_RETRY));
         }
     }
 }
 
+/// What became of a task that was due.
+enum Begun {
+    /// It runs, or ended, or somebody else took it.
+    Moved,
+    /// It is due as before.
+    Stuck,
+}
+
 /// Takes one due task: resumes, cancels, gives up or starts it.
-async fn begin(inner: &Arc<Inner>, claim: Claim, worker: Worker) -> Result<(), StoreError> {
+async fn begin(inner: &Arc<Inner>, claim: Claim, worker: Worker) -> Result<Begun, StoreError> {
     let Claim { scope, head } = claim;
     let now = status_time(&head, inner.clock.now());
-    let Some((transition, events)) = decide_claim(inner, &head, now) else { return Ok(()) };
+    let Some((transition, events)) = decide_claim(inner, &head, now) else { return Ok(Begun::Stuck) };
+    // Read before the lease is taken: once it is, the turn must run.
+    let messages = inner.store.messages(&head.id, &[head.turn_message]).await?;
+    let Some(StoredMessage { message, request, .. }) = messages.into_iter().next() else {
+        return Err(StoreError::corrupt(format!("task {} has no message {}", head.id, head.turn_message)));
+    };
+    let missed = inner.running.missed();
     let history = transition.history.iter();
     let commit = Commit {
         task_id: head.id.clone(),
@@ -86,21 +112,22 @@ async fn begin(inner: &Arc<Inner>, claim: Claim, worker: Worker) -> Result<(), S
     let committed = match inner.store.commit(commit).await {
         Ok(committed) => committed,
         // Somebody else took it, or changed it: whoever did saw to it.
-        Err(StoreError::Conflict { .. } | StoreError::NotFound { .. }) => return Ok(()),
-        Err(error) => return Err(error),
+        Err(StoreError::Conflict { .. } | StoreError::NotFound { .. }) => return Ok(Begun::Moved),
+        Err(error) => {
+            let head = transition.head;
+            let start = head.leased.then_some(TurnStart { scope, head, message, request, view: None, worker, missed });
+            inner.settle(&error, start);
+            return Err(error);
+        }
     };
     let head = TaskHead { last_sequence: committed.last_sequence, ..transition.head };
     inner.told(&head.id, committed.last_sequence, &events);
     log_change(&head, committed.last_sequence);
     if head.leased {
-        let messages = inner.store.messages(&head.id, &[head.turn_message]).await?;
-        let Some(StoredMessage { message, request, .. }) = messages.into_iter().next() else {
-            return Err(StoreError::corrupt(format!("task {} has no message {}", head.id, head.turn_message)));
-        };
-        let start = TurnStart { scope, head, message, request, view: None, worker };
+        let start = TurnStart { scope, head, message, request, view: None, worker, missed };
         inner.tracker.spawn(drive(Arc::clone(inner), start));
     }
-    Ok(())
+    Ok(Begun::Moved)
 }
 
 fn decide_claim(inner: &Inner, head: &TaskHead, now: longhaul_protocol::Timestamp) -> Option<(Transition, Vec<longhaul_store::NewEvent>)> {

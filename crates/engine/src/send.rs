@@ -2,15 +2,17 @@
 
 use std::pin::Pin;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::task::{Context, Poll};
 
 use longhaul_lifecycle::{Command, Rejection, TaskHead, Writer};
 use longhaul_protocol::{ContextId, Message, TaskId, json, rules, wire};
 use longhaul_store::{Commit, Dedup, Expect, HistoryLimit, NewMessage, NewTask, Scope, StoreError, TurnRequest, created_event};
 use sha2::{Digest as _, Sha256};
+use tokio::runtime::Handle;
 
-use crate::clock::later;
-use crate::drive::{TurnEnd, TurnStart, View, drive};
+use crate::clock::{later, within};
+use crate::drive::{TurnStart, View, drive};
 use crate::engine::{Inner, contended, known_form, log_change, status_time};
 use crate::hub::{Heard, Subscription};
 use crate::schedule::decide_all;
@@ -82,28 +84,33 @@ impl Engine {
     pub async fn send_message(&self, send: SendRequest) -> Result<SendReply, EngineError> {
         let (scope, history) = (send.scope.clone(), send.history);
         let waits = if send.return_immediately { Waits::Not } else { Waits::ForAnswer };
-        let begun = match self.inner.begin(send, waits).await? {
+        let begun = match self.inner.begun(send, waits).await? {
             Begun::Message(message) => return Ok(SendReply::Message(*message)),
             Begun::Task(begun) => begun,
         };
         if waits == Waits::Not {
-            if let Some(turn) = begun.turn {
-                self.inner.tracker.spawn(drive(Arc::clone(&self.inner), *turn));
-            }
+            self.inner.run_beside(begun.turn);
             let task = self.inner.snapshot(&scope, &begun.head.id, Some(begun.head.last_sequence), history).await?.task;
             return Ok(SendReply::Task(task));
         }
         let task_id = begun.head.id.clone();
         if let Some(turn) = begun.turn {
             // The turn runs in this very task as long as the caller stays: its commits wake nobody but us.
-            let end = Detached::new(Arc::clone(&self.inner), *turn).await;
-            if let Some(task) = end.view.filter(|_| end.head.as_ref().is_some_and(TaskHead::rests)) {
-                return Ok(SendReply::Task(with_history(task, history)));
+            // Tracked from the beginning, so that a shutdown waits for it wherever it runs.
+            let turn = self.inner.tracker.track_future(drive(Arc::clone(&self.inner), *turn));
+            let end = Detached::new(Arc::clone(&self.inner), turn).await;
+            if let Some(head) = end.head.filter(TaskHead::rests) {
+                let task = match end.view {
+                    Some(task) => with_history(task, history),
+                    None => self.inner.snapshot(&scope, &task_id, Some(head.last_sequence), history).await?.task,
+                };
+                return Ok(SendReply::Task(task));
             }
         }
         let subscription = begun.subscription.unwrap_or_else(|| self.inner.hub.subscribe(&task_id));
-        self.inner.wait_until_it_rests(&scope, &task_id, &subscription).await?;
-        Ok(SendReply::Task(self.inner.snapshot(&scope, &task_id, None, history).await?.task))
+        // The task as it rested: it may have gone on by itself, or by another caller's message.
+        let rested = self.inner.wait_until_it_rests(&scope, &task_id, &subscription).await?;
+        Ok(SendReply::Task(self.inner.snapshot(&scope, &task_id, Some(rested), history).await?.task))
     }
 
     /// Sends a message and follows its task (A2A §3.1.2). The stream begins with the task, and ends when the task has
@@ -115,7 +122,7 @@ impl Engine {
     pub async fn send_streaming_message(&self, send: SendRequest) -> Result<EventStream, EngineError> {
         let (scope, history) = (send.scope.clone(), send.history);
         let metadata = None;
-        let begun = match self.inner.begin(send, Waits::OnStream).await? {
+        let mut begun = match self.inner.begun(send, Waits::OnStream).await? {
             Begun::Message(message) => return Ok(EventStream::of_message(Arc::clone(&self.inner), *message)),
             Begun::Task(begun) => begun,
         };
@@ -123,13 +130,13 @@ impl Engine {
         let stream = match &begun.created {
             Some(message) => EventStream::of_new_task(Arc::clone(&self.inner), subscription, created_task(&begun.head, message, metadata, history)),
             None => {
+                // Begun before anything is awaited: the caller may leave meanwhile.
+                self.inner.run_beside(begun.turn.take());
                 let snapshot = self.inner.snapshot(&scope, &begun.head.id, Some(begun.head.last_sequence), history).await;
                 snapshot.map(|snapshot| EventStream::of_snapshot(Arc::clone(&self.inner), subscription, snapshot, true))?
             }
         };
-        if let Some(turn) = begun.turn {
-            self.inner.tracker.spawn(drive(Arc::clone(&self.inner), *turn));
-        }
+        self.inner.run_beside(begun.turn);
         Ok(stream)
     }
 }
@@ -161,6 +168,28 @@ fn with_history(mut task: wire::Task, history: HistoryLimit) -> wire::Task {
 }
 
 impl Inner {
+    /// Begins a send, to its end even when the caller leaves: what is stored with its lease taken must run.
+    async fn begun(self: &Arc<Self>, send: SendRequest, waits: Waits) -> Result<Begun, EngineError> {
+        let (inner, abandoned) = (Arc::clone(self), Arc::new(AtomicBool::new(false)));
+        let left = Arc::clone(&abandoned);
+        let begin = self.tracker.track_future(async move {
+            let mut begun = inner.begin(send, waits).await;
+            if left.load(Ordering::Acquire)
+                && let Ok(Begun::Task(begun)) = &mut begun
+            {
+                inner.run_beside(begun.turn.take());
+            }
+            begun
+        });
+        Detached::new(Arc::clone(self), begin).telling(abandoned).await
+    }
+
+    fn run_beside(self: &Arc<Self>, turn: Option<Box<TurnStart>>) {
+        if let Some(turn) = turn {
+            self.tracker.spawn(drive(Arc::clone(self), *turn));
+        }
+    }
+
     async fn begin(self: &Arc<Self>, send: SendRequest, waits: Waits) -> Result<Begun, EngineError> {
         self.refuse_when_closing()?;
         self.check_media_types(&send.message)?;
@@ -176,12 +205,15 @@ impl Inner {
             true => self.begin_new(&send, dedup.clone(), waits).await,
             false => self.begin_further(&send, &known_form(&task_id)?, dedup.clone(), waits).await,
         };
-        match (begun, &dedup) {
-            (Err(EngineError::Internal { source, .. }), Some(dedup)) if duplicate(source.as_ref()).is_some() => {
-                let Some((task, digest)) = duplicate(source.as_ref()) else { return Err(contended_message()) };
-                self.repeated(&send, dedup, &task, digest).await
+        let (Err(error), Some(dedup)) = (&begun, &dedup) else { return begun };
+        // The same message may have been first meanwhile, and may even have ended the task.
+        match self.store.accepted(&dedup.scope, &dedup.message_id, self.clock.now()).await {
+            Ok(Some((task, digest))) => self.repeated(&send, dedup, &task, digest).await,
+            Ok(None) => begun,
+            Err(_) => {
+                tracing::debug!(%error, "cannot look whether the message was accepted");
+                begun
             }
-            (begun, _) => begun,
         }
     }
 
@@ -211,6 +243,7 @@ impl Inner {
             agent_message(self.ids.message_id(now), &context_id, task_id, parts)
                 .map_err(|error| EngineError::InvalidAgentResponse(error.to_string()))
         };
+        let missed = self.running.missed();
         let mut worker = None;
         let commands = match accept {
             Accept::Message(parts) => return Ok(Begun::Message(Box::new(say(parts, None)?.into_wire()))),
@@ -236,7 +269,14 @@ impl Inner {
             dedup,
             now,
         };
-        let committed = self.store.commit(commit).await.map_err(|error| EngineError::store("store the task", error))?;
+        let committed = match self.store.commit(commit).await {
+            Ok(committed) => committed,
+            Err(error) => {
+                let (scope, request, head) = (send.scope.clone(), send.request.clone(), transition.head);
+                self.settle(&error, worker.map(|worker| TurnStart { scope, head, message, request, view: None, worker, missed }));
+                return Err(EngineError::store("store the task", error));
+            }
+        };
         let head = TaskHead { last_sequence: committed.last_sequence, ..transition.head };
         self.told(&task_id, committed.last_sequence, &events);
         log_change(&head, committed.last_sequence);
@@ -246,7 +286,7 @@ impl Inner {
         let turn = worker.map(|worker| {
             let view = (waits == Waits::ForAnswer).then(|| View::new(&head, None, &message, head.last_sequence));
             let (scope, request) = (send.scope.clone(), send.request.clone());
-            Box::new(TurnStart { scope, head: head.clone(), message: message.clone(), request, view, worker })
+            Box::new(TurnStart { scope, head: head.clone(), message: message.clone(), request, view, worker, missed })
         });
         Ok(Begun::Task(Box::new(BegunTask { head, subscription, turn, created: Some(message) })))
     }
@@ -270,6 +310,7 @@ impl Inner {
                 return Err(EngineError::Exhausted(format!("task {task_id} has {} messages waiting already", head.waiting.len())));
             }
             let message = in_task(&send.message, &head.context_id, task_id)?;
+            let missed = self.running.missed();
             let now = status_time(&head, self.clock.now());
             let worker = if head.state.is_interrupted() { self.free_worker() } else { None };
             let mut commands = vec![Command::Message { message: message.clone() }];
@@ -288,7 +329,11 @@ impl Inner {
             let committed = match self.store.commit(commit).await {
                 Ok(committed) => committed,
                 Err(StoreError::Conflict { .. }) => continue,
-                Err(error) => return Err(EngineError::store("store the message", error)),
+                Err(error) => {
+                    let (scope, request, head) = (send.scope.clone(), send.request.clone(), transition.head);
+                    self.settle(&error, worker.map(|worker| TurnStart { scope, head, message, request, view: None, worker, missed }));
+                    return Err(EngineError::store("store the message", error));
+                }
             };
             let head = TaskHead { last_sequence: committed.last_sequence, ..transition.head };
             self.told(task_id, committed.last_sequence, &events);
@@ -300,7 +345,7 @@ impl Inner {
             }
             let turn = worker.map(|worker| {
                 let (scope, request) = (send.scope.clone(), send.request.clone());
-                Box::new(TurnStart { scope, head: head.clone(), message, request, view: None, worker })
+                Box::new(TurnStart { scope, head: head.clone(), message, request, view: None, worker, missed })
             });
             return Ok(Begun::Task(Box::new(BegunTask { head, subscription, turn, created: None })));
         }
@@ -311,12 +356,11 @@ impl Inner {
     async fn ask_the_agent(&self, send: &SendRequest) -> Result<Accept, EngineError> {
         let incoming = Incoming { scope: &send.scope, message: &send.message, request: &send.request };
         let asked = crate::unwind::CatchUnwind(self.agent.accept(&incoming));
-        let answer = tokio::time::timeout(self.config.accept_timeout, asked).await;
-        match answer {
-            Ok(Ok(Ok(accept))) => Ok(accept),
-            Ok(Ok(Err(error))) => Err(EngineError::Internal { action: "accept the message", source: Box::new(error) }),
-            Ok(Err(panic)) => Err(EngineError::Internal { action: "accept the message", source: Box::new(panic) }),
-            Err(_elapsed) => Ok(Accept::Task),
+        match within(&*self.clock, self.config.accept_timeout, asked).await {
+            Some(Ok(Ok(accept))) => Ok(accept),
+            Some(Ok(Err(error))) => Err(EngineError::Internal { action: "accept the message", source: Box::new(error) }),
+            Some(Err(panic)) => Err(EngineError::Internal { action: "accept the message", source: Box::new(panic) }),
+            None => Ok(Accept::Task),
         }
     }
 
@@ -356,12 +400,13 @@ impl Inner {
         })
     }
 
-    /// Waits until a task rests: terminal, or interrupted with a question that nothing waiting answers.
-    pub(crate) async fn wait_until_it_rests(&self, scope: &Scope, task_id: &TaskId, subscription: &Subscription) -> Result<(), EngineError> {
+    /// Waits until a task rests: terminal, or interrupted with a question that nothing waiting answers. Answers the
+    /// sequence at which it did.
+    pub(crate) async fn wait_until_it_rests(&self, scope: &Scope, task_id: &TaskId, subscription: &Subscription) -> Result<u64, EngineError> {
         loop {
             let head = self.load(scope, task_id).await?;
             if head.rests() {
-                return Ok(());
+                return Ok(head.last_sequence);
             }
             subscription.seen(head.last_sequence);
             let mut after = head.last_sequence;
@@ -370,8 +415,8 @@ impl Inner {
                     Heard::ReadTheLog => break,
                     Heard::Events(events) => {
                         let rested = |kind| matches!(kind, longhaul_store::EventKind::Status { rests: true, .. });
-                        if events.iter().any(|event| rested(event.kind)) {
-                            return Ok(());
+                        if let Some(event) = events.iter().find(|event| rested(event.kind)) {
+                            return Ok(event.sequence);
                         }
                         after = events.last().map_or(after, |event| event.sequence);
                     }
@@ -400,18 +445,6 @@ fn refused(task_id: &TaskId, rejection: &Rejection) -> EngineError {
     EngineError::message_refused(task_id, rejection)
 }
 
-fn contended_message() -> EngineError {
-    EngineError::Unavailable { action: "store the message", source: None }
-}
-
-/// The task that was first with the same message, if that is what a commit failed with.
-fn duplicate(source: &(dyn std::error::Error + 'static)) -> Option<(TaskId, [u8; 32])> {
-    match source.downcast_ref::<StoreError>() {
-        Some(StoreError::Duplicate { task, digest }) => Some((task.clone(), *digest)),
-        _ => None,
-    }
-}
-
 /// The message as it is kept: it names its task and context.
 fn in_task(message: &Message, context_id: &ContextId, task_id: &TaskId) -> Result<Message, EngineError> {
     let mut wire = message.as_wire().clone();
@@ -420,37 +453,46 @@ fn in_task(message: &Message, context_id: &ContextId, task_id: &TaskId) -> Resul
     Message::new(wire).map_err(EngineError::Invalid)
 }
 
-/// A turn that runs where it is awaited, and goes on by itself when nobody awaits it any more.
-struct Detached {
+/// Work that is done where it is awaited, and goes on by itself when nobody awaits it any more.
+struct Detached<T: Send + 'static> {
     inner: Arc<Inner>,
-    turn: Option<Pin<Box<dyn Future<Output = TurnEnd> + Send>>>,
+    runtime: Option<Handle>,
+    work: Option<Pin<Box<dyn Future<Output = T> + Send>>>,
+    /// Set when the work goes on by itself.
+    abandoned: Option<Arc<AtomicBool>>,
 }
 
-impl Detached {
-    fn new(inner: Arc<Inner>, start: TurnStart) -> Self {
-        // Tracked from the beginning, so that a shutdown waits for it wherever it runs.
-        let turn = inner.tracker.track_future(drive(Arc::clone(&inner), start));
-        Self { inner, turn: Some(Box::pin(turn)) }
+impl<T: Send + 'static> Detached<T> {
+    fn new(inner: Arc<Inner>, work: impl Future<Output = T> + Send + 'static) -> Self {
+        Self { inner, runtime: Handle::try_current().ok(), work: Some(Box::pin(work)), abandoned: None }
+    }
+
+    fn telling(mut self, abandoned: Arc<AtomicBool>) -> Self {
+        self.abandoned = Some(abandoned);
+        self
     }
 }
 
-impl Future for Detached {
-    type Output = TurnEnd;
+impl<T: Send + 'static> Future for Detached<T> {
+    type Output = T;
 
-    fn poll(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<TurnEnd> {
-        let Some(turn) = self.turn.as_mut() else { return Poll::Pending };
-        let end = std::task::ready!(turn.as_mut().poll(context));
-        self.turn = None;
-        Poll::Ready(end)
+    fn poll(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<T> {
+        let Some(work) = self.work.as_mut() else { return Poll::Pending };
+        let output = std::task::ready!(work.as_mut().poll(context));
+        self.work = None;
+        Poll::Ready(output)
     }
 }
 
-impl Drop for Detached {
+impl<T: Send + 'static> Drop for Detached<T> {
     fn drop(&mut self) {
-        if let Some(turn) = self.turn.take()
-            && let Ok(runtime) = tokio::runtime::Handle::try_current()
+        if let Some(work) = self.work.take()
+            && let Some(runtime) = &self.runtime
         {
-            self.inner.tracker.spawn_on(turn, &runtime);
+            if let Some(abandoned) = &self.abandoned {
+                abandoned.store(true, Ordering::Release);
+            }
+            self.inner.tracker.spawn_on(work, runtime);
         }
     }
 }

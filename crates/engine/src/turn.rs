@@ -142,19 +142,23 @@ impl Turn {
     ///
     /// # Errors
     ///
-    /// [`TurnError::Store`].
-    pub async fn inbox(&self) -> Result<Vec<Message>, TurnError> {
+    /// [`TurnError::Store`]; the messages are then unread.
+    ///
+    /// # Cancel safety
+    ///
+    /// Dropping it leaves the messages unread.
+    pub async fn inbox(&mut self) -> Result<Vec<Message>, TurnError> {
         let shared = &self.writer.shared;
-        let waiting: Vec<u64> = {
-            let mut state = shared.state();
-            let waiting = std::mem::take(&mut state.inbox);
-            state.consumed.extend(&waiting);
-            waiting
-        };
+        let waiting = shared.state().inbox.clone();
         if waiting.is_empty() {
             return Ok(Vec::new());
         }
-        let messages = shared.store.messages(&shared.task_id, &waiting).await.map_err(|error| TurnError::Store(Arc::new(error)))?;
+        let read = shared.store.messages(&shared.task_id, &waiting).await;
+        let mut messages = read.map_err(|error| TurnError::Store(Arc::new(error)))?;
+        messages.sort_unstable_by_key(|stored| stored.ordinal);
+        let mut state = shared.state();
+        state.inbox.retain(|ordinal| !waiting.contains(ordinal));
+        state.consumed.extend(waiting);
         Ok(messages.into_iter().map(|StoredMessage { message, .. }| message).collect())
     }
 }
@@ -265,7 +269,9 @@ pub(crate) struct TurnState {
     pub buffer: VecDeque<Write>,
     pub bytes: usize,
     pub over: bool,
-    /// Ordinals of messages that wait and were not read.
+    /// The ordinal of the turn's own message: what waits for the turn came after it.
+    pub turn_message: u64,
+    /// Ordinals of messages that wait and were not read, oldest first.
     pub inbox: Vec<u64>,
     /// Ordinals of messages that the agent has read; they become no turn.
     pub consumed: Vec<u64>,
@@ -305,10 +311,17 @@ impl TurnShared {
 
     /// Takes everything that was written, and lets writers that wait go on.
     pub fn take_written(&self) -> VecDeque<Write> {
+        let written = self.state().take_written();
+        self.drained.notify_waiters();
+        written
+    }
+
+    /// Takes everything that was written and refuses every later write, in one step: what was accepted is stored.
+    pub fn take_last_written(&self) -> VecDeque<Write> {
         let written = {
             let mut state = self.state();
-            state.bytes = 0;
-            std::mem::take(&mut state.buffer)
+            state.over = true;
+            state.take_written()
         };
         self.drained.notify_waiters();
         written
@@ -316,7 +329,14 @@ impl TurnShared {
 
     /// Puts a message that waits into the inbox.
     pub fn deliver(&self, ordinal: u64) {
-        self.state().inbox.push(ordinal);
+        let mut state = self.state();
+        // It may be told late, when the turn knows the message from its head already, or is about it.
+        if ordinal <= state.turn_message || state.inbox.contains(&ordinal) || state.consumed.contains(&ordinal) {
+            return;
+        }
+        state.inbox.push(ordinal);
+        state.inbox.sort_unstable();
+        drop(state);
         self.delivered.notify_waiters();
     }
 
@@ -324,6 +344,13 @@ impl TurnShared {
     pub fn end(&self) {
         self.state().over = true;
         self.drained.notify_waiters();
+    }
+}
+
+impl TurnState {
+    fn take_written(&mut self) -> VecDeque<Write> {
+        self.bytes = 0;
+        std::mem::take(&mut self.buffer)
     }
 }
 
@@ -336,7 +363,6 @@ impl TurnWriter {
     pub async fn progress(&self, parts: Option<Vec<wire::Part>>, metadata: Option<JsonObject>) -> Result<(), TurnError> {
         let message = parts.map(|parts| self.shared.message(parts)).transpose()?;
         let bytes = message.as_ref().map_or(0, |message| json::to_json(message.as_wire()).len());
-        self.shared.check_size(bytes)?;
         let progress = Box::new(Progress { message, metadata });
         self.push(bytes, |_| Ok(Write::Progress(progress.clone()))).await
     }
@@ -395,7 +421,9 @@ impl TurnShared {
 
     /// A message of the agent in this task.
     pub fn message(&self, parts: Vec<wire::Part>) -> Result<Message, TurnError> {
-        agent_message((self.new_message_id.0)(), &self.context_id, Some(&self.task_id), parts)
+        let message = agent_message((self.new_message_id.0)(), &self.context_id, Some(&self.task_id), parts)?;
+        self.check_size(json::to_json(message.as_wire()).len())?;
+        Ok(message)
     }
 }
 

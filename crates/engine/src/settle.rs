@@ -1,0 +1,46 @@
+//! A start of which the store did not say whether it is stored.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use longhaul_store::StoreError;
+
+use crate::drive::{TurnStart, drive};
+use crate::engine::Inner;
+
+/// How long to wait before the store is asked what became of it, by when any other start of the task runs its turn.
+const SETTLE_DELAY: Duration = Duration::from_secs(1);
+
+impl Inner {
+    /// Sees to a start whose commit failed. The commit may have been made all the same, and then the task has a lease and
+    /// nobody who works for it.
+    pub fn settle(self: &Arc<Self>, error: &StoreError, start: Option<TurnStart>) {
+        if let (StoreError::Unavailable { .. }, Some(start)) = (error, start) {
+            self.tracker.spawn(settle(Arc::clone(self), start));
+        }
+    }
+}
+
+async fn settle(inner: Arc<Inner>, mut start: TurnStart) {
+    loop {
+        tokio::select! {
+            // What is leased then is handed back with the others.
+            () = inner.closing.cancelled() => return,
+            () = inner.clock.sleep(SETTLE_DELAY) => {}
+        }
+        start.missed = inner.running.missed();
+        match inner.store.load(&start.scope, &start.head.id).await {
+            Ok(Some(head)) if head.leased && head.epoch == start.head.epoch && !inner.running.runs(&head.id) => {
+                tracing::warn!(task_id = head.id.as_str(), epoch = head.epoch, "a start was stored although the store failed");
+                start.head = head;
+                drive(inner, start).await;
+                return;
+            }
+            Ok(_) => return,
+            Err(error) => {
+                let task_id = start.head.id.as_str();
+                tracing::warn!(task_id, error = &error as &dyn std::error::Error, "cannot ask what became of a start");
+            }
+        }
+    }
+}
