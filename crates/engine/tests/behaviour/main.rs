@@ -1,0 +1,19 @@
+//! What the engine promises, on each store: one test a behaviour, run on the memory store and on SQLite.
+#![expect(
+    clippy::expect_used,
+    clippy::indexing_slicing,
+    clippy::panic,
+    reason = "a suite of tests: what breaks a promise has to fail, loudly and there"
+)]
+
+#[macro_use]
+mod world;
+
+mod agents;
+mod cancels;
+mod lists;
+mod recovery;
+mod retries;
+mod sends;
+mod streams;
+mod turns;
