@@ -11,8 +11,9 @@ use serde_json::{Value, json};
 use tokio::task::JoinSet;
 use tokio::time::Instant;
 
-/// The longest that a server may take to stop, whatever it has to finish.
-const DRAIN_MAX: Duration = Duration::from_secs(20);
+/// The longest that a server may take to stop, whatever it has to finish: its drain timeout of 10 s,
+/// the time for last answers, and some for a busy machine.
+const DRAIN_MAX: Duration = Duration::from_secs(16);
 
 fn subscribe(id: &str) -> Call {
     Call::new(Operation::SubscribeToTask, json!({"id": id}))

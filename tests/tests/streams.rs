@@ -178,7 +178,7 @@ async fn many_short_streams_each_begin_and_end() {
 
 #[tokio::test]
 async fn slow_reader_hinders_nobody_and_loses_nothing() {
-    const CHUNKS: usize = 10_000;
+    const CHUNKS: usize = 5_000;
     let server = Server::start(Store::Sqlite).await;
     let addr = server.addr();
     let mut client = Client::new(Binding::HttpJson, addr);

@@ -66,7 +66,7 @@ crate::scenarios! {
     async fn media_type_that_nobody_takes_is_refused(s) {
         for part in [
             json!({"raw": "AA==", "mediaType": "video/x-of-a-kind-nobody-takes"}),
-            json!({"text": "x", "mediaType": "text/x-of-a-kind-nobody-takes"}),
+            json!({"text": "x", "mediaType": "model/x-of-a-kind-nobody-takes"}),
         ] {
             let params = json!({"message": message(json!([{"text": "fine"}, part]))});
             s.refused(Operation::SendMessage, params.clone(), "CONTENT_TYPE_NOT_SUPPORTED").await;

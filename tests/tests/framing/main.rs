@@ -12,6 +12,7 @@ mod events;
 mod grpc;
 mod json_rpc;
 mod limits;
+mod prefix;
 mod routes;
 
 use longhaul_tests::http::{Answer, Connection, Request};
