@@ -2,6 +2,7 @@ use std::pin::Pin;
 use std::task::{Context, Poll};
 
 use bytes::{Bytes, BytesMut};
+use http::{HeaderMap, HeaderValue, header};
 use http_body::{Body as _, Frame, SizeHint};
 use http_body_util::BodyExt as _;
 use longhaul_protocol::{A2aError, ErrorCode};
@@ -60,12 +61,37 @@ impl http_body::Body for Body {
     }
 }
 
+/// Reads the JSON of a request. A body that says nothing of its type is taken for JSON.
+///
+/// # Errors
+///
+/// `ContentTypeNotSupportedError` when it says that it is something else; see [`read`] for the others.
+pub(crate) async fn read_json(headers: &HeaderMap, body: hyper::body::Incoming, bytes_max: usize) -> Result<Bytes, A2aError> {
+    // It is read either way, so that the connection can carry the next request.
+    let bytes = read(body, bytes_max).await?;
+    match headers.get(header::CONTENT_TYPE) {
+        Some(kind) if !bytes.is_empty() && !is_json(kind) => {
+            let message = "the body of a request is JSON; send it with Content-Type: application/json";
+            Err(A2aError::new(ErrorCode::ContentTypeNotSupported, message))
+        }
+        Some(_) | None => Ok(bytes),
+    }
+}
+
+/// Whether a content type is `application/json`, or a kind of JSON such as `application/a2a+json`.
+fn is_json(kind: &HeaderValue) -> bool {
+    let kind = kind.to_str().unwrap_or_default().split(';').next().unwrap_or_default().trim();
+    let Some((top, subtype)) = kind.split_once('/') else { return false };
+    let suffix = subtype.rsplit_once('+').map_or(subtype, |(_, suffix)| suffix);
+    top.eq_ignore_ascii_case("application") && suffix.eq_ignore_ascii_case("json")
+}
+
 /// Reads the body of a request, as long as it is no longer than `bytes_max`. One that comes in one piece is not copied.
 ///
 /// # Errors
 ///
 /// `TooLarge`; or invalid argument when the peer breaks off.
-pub(crate) async fn read(mut body: hyper::body::Incoming, bytes_max: usize) -> Result<Bytes, A2aError> {
+async fn read(mut body: hyper::body::Incoming, bytes_max: usize) -> Result<Bytes, A2aError> {
     let too_large = || A2aError::new(ErrorCode::TooLarge, format!("the body of a request may have {bytes_max} bytes at the most"));
     if body.size_hint().lower() > bytes_max as u64 {
         return Err(too_large());
@@ -88,4 +114,19 @@ pub(crate) async fn read(mut body: hyper::body::Incoming, bytes_max: usize) -> R
         all.extend_from_slice(&data);
     }
     Ok(if all.is_empty() { first } else { all.freeze() })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn kinds_of_json_are_taken_and_nothing_else() {
+        for kind in ["application/json", "application/a2a+json", "application/json; charset=utf-8", "Application/JSON"] {
+            assert!(is_json(&HeaderValue::from_static(kind)), "{kind}");
+        }
+        for kind in ["text/plain", "application/x-www-form-urlencoded", "application/jsonl", "text/json", ""] {
+            assert!(!is_json(&HeaderValue::from_static(kind)), "{kind}");
+        }
+    }
 }

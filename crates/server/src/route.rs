@@ -8,7 +8,7 @@ use http::{HeaderValue, Method, Request, Response, StatusCode, header};
 use hyper::body::Incoming;
 use longhaul_protocol::{A2aError, ErrorCode};
 
-use crate::body::{Body, read};
+use crate::body::{Body, read_json};
 use crate::card::Card;
 use crate::grpc::Grpc;
 use crate::operation::{Operations, Stream};
@@ -64,7 +64,7 @@ impl App {
         }
         if below.bytes().all(|byte| byte == b'/') {
             return match head.method == Method::POST {
-                true => json_rpc::answer(self, &parameters, read(body, self.body_bytes_max).await).await,
+                true => json_rpc::answer(self, &parameters, read_json(&head.headers, body, self.body_bytes_max).await).await,
                 false => wrong_method(&head.method, &[Method::POST]),
             };
         }
@@ -74,7 +74,7 @@ impl App {
             return wrong_method(&head.method, methods);
         }
         parameters.tenant = tenant;
-        let body = read(body, self.body_bytes_max).await;
+        let body = read_json(&head.headers, body, self.body_bytes_max).await;
         http_json::answer(self, &parameters, resource, query, body).await
     }
 
