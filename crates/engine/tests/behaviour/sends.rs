@@ -183,8 +183,8 @@ on_each_store! {
 
     async fn a_blocking_send_answers_with_the_rest_that_it_saw(place) {
         let gate = Gate::new();
-        let resume_after = Some(std::time::Duration::from_secs(11));
-        let ask = Outcome::RequireAuth { parts: vec![text_part("log in")], resume_after };
+        let wait = std::time::Duration::from_secs(11);
+        let ask = Outcome::RequireAuth { parts: vec![text_part("log in")], resume_after: Some(wait) };
         let turns = vec![vec![Step::End(Outcome::RequireInput(vec![text_part("?")]))], vec![Step::End(ask)], vec![Step::Wait(gate.clone())]];
         let world = place.world(ScriptedAgent::steps(turns)).await;
         let task = world.send(send("go")).await;
@@ -192,7 +192,7 @@ on_each_store! {
         world.store.next(Operation::Snapshot, Fault::Hold(reading.clone()));
         let sending = world.sending(send("more").to(&task.id));
         reading.reached(1).await;
-        world.clock.pass(resume_after.expect("set above")).await;
+        world.clock.pass(wait).await;
         gate.reached(1).await;
         reading.open();
         let answered = answer(sending).await;
