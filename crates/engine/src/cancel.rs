@@ -1,4 +1,4 @@
-//! CancelTask (A2A §3.1.5).
+//! CancelTask (A2A §3.1.5), and the going on of a task that waits for an authorization.
 
 use std::sync::Arc;
 
@@ -38,6 +38,23 @@ impl Engine {
         match canceling.await {
             Ok(result) => result,
             Err(error) => Err(EngineError::Internal { action: "cancel the task", source: Box::new(error) }),
+        }
+    }
+
+    /// Lets a task go on that waits for an authorization, which came another way than by a message (A2A §7.6).
+    ///
+    /// # Errors
+    ///
+    /// [`EngineError::TaskNotFound`]; [`EngineError::UnsupportedOperation`] for a task that does not wait for one;
+    /// [`EngineError::Unavailable`].
+    pub async fn resume_task(&self, scope: &Scope, task_id: &str) -> Result<(), EngineError> {
+        let task_id = known_form(task_id)?;
+        match self.inner.command(scope, &task_id, Command::Resume, Writer::Engine).await? {
+            Done::Ended => Err(EngineError::UnsupportedOperation(format!("task {task_id} has ended"))),
+            Done::Stored { .. } => {
+                self.inner.due();
+                Ok(())
+            }
         }
     }
 }

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use longhaul_lifecycle::{ArtifactLedger, Command, TaskHead, Writer, decide};
-use longhaul_protocol::{ArtifactId, Message, wire};
+use longhaul_protocol::{ArtifactId, Message, TaskState, wire};
 use longhaul_store::{ArtifactFold, Commit, EventKind, Expect, NewEvent, NewMessage, Scope, StoreError, TurnRequest, artifact_update};
 
 use crate::engine::{Inner, Worker, log_change, status_events, status_time};
@@ -25,6 +25,8 @@ pub(crate) struct TurnStart {
     /// The task as its caller will see it, for a task that begins with this turn.
     pub view: Option<View>,
     pub worker: Worker,
+    /// The sequence at which the message was stored, for a turn that did not begin with its message.
+    pub message_sequence: Option<u64>,
     /// What [`crate::running::Running::missed`] said before the lease was taken.
     pub missed: u64,
 }
@@ -107,9 +109,9 @@ struct Group {
 
 /// Runs a turn to its end.
 pub(crate) async fn drive(inner: Arc<Inner>, start: TurnStart) -> TurnEnd {
-    let TurnStart { scope, head, message, request, mut view, worker, missed } = start;
+    let TurnStart { scope, head, message, request, mut view, worker, message_sequence, missed } = start;
     let mut end = TurnEnd { head: None, view: None };
-    let Some(ledger) = at_last(&inner, &head, || ledger(&inner, &head)).await else { return end };
+    let Some((ledger, resumed)) = at_last(&inner, &head, || past(&inner, &head, message_sequence)).await else { return end };
     let shared = Arc::new(shared(&inner, &head, ledger));
     let registered = inner.running.register(Arc::clone(&shared));
     let mut head = head;
@@ -124,7 +126,7 @@ pub(crate) async fn drive(inner: Arc<Inner>, start: TurnStart) -> TurnEnd {
     }
     head.waiting.iter().for_each(|ordinal| shared.deliver(*ordinal));
     let (history, messages) = (head.turn_message, head.messages);
-    let mut turn = Turn { message, request, history, messages, writer: crate::TurnWriter { shared: Arc::clone(&shared) } };
+    let mut turn = Turn { message, request, history, messages, resumed, writer: crate::TurnWriter { shared: Arc::clone(&shared) } };
     let agent = Arc::clone(&inner.agent);
     let mut running = CatchUnwind(Box::pin(async move { agent.run(&mut turn).await }));
     let mut outcome = None;
@@ -193,22 +195,26 @@ async fn at_last<T, F: Future<Output = Result<T, StoreError>>>(inner: &Inner, he
     }
 }
 
-/// What is known of the task's artifacts when the turn begins. A task's first events are its creation and its start.
-async fn ledger(inner: &Inner, head: &TaskHead) -> Result<ArtifactLedger, StoreError> {
-    let mut ledger = ArtifactLedger::default();
-    let mut after = 2;
+/// What is known of the task's artifacts when the turn begins, and whether the turn goes on after an authorization for
+/// which it had asked on this very message.
+async fn past(inner: &Inner, head: &TaskHead, message_sequence: Option<u64>) -> Result<(ArtifactLedger, bool), StoreError> {
+    let (mut ledger, mut resumed) = (ArtifactLedger::default(), false);
+    // A task's first event is its creation, and the second mostly its start: then there is nothing to read.
+    let mut after = if head.last_sequence > 2 { 1 } else { 2 };
+    let asked = EventKind::Status { state: TaskState::AuthRequired, rests: true };
     while after < head.last_sequence {
         let events = inner.store.events_after(&head.id, after, 256).await?;
         let Some(last) = events.last() else { break };
         after = last.sequence;
         for event in &events {
+            resumed |= event.kind == asked && message_sequence.is_some_and(|stored| event.sequence >= stored);
             let Some(update) = artifact_update(event.kind, event.sequence, &event.payload)? else { continue };
             let known = update.artifact.and_then(|artifact| ArtifactId::new(artifact.artifact_id).ok());
             let known = known.ok_or_else(|| StoreError::corrupt(format!("event {} names no artifact", event.sequence)))?;
             ledger.apply(&known, update.append, update.last_chunk).map_err(|error| StoreError::corrupt(error.to_string()))?;
         }
     }
-    Ok(ledger)
+    Ok((ledger, resumed))
 }
 
 /// The command that an agent's end of a turn amounts to.

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use longhaul_lifecycle::{TaskHead, Transition};
 use longhaul_protocol::{ContextId, TaskId, Timestamp, json, wire};
-use longhaul_store::{EventKind, HistoryLimit, NewEvent, Scope, Snapshot, SnapshotQuery, Store, StoreError};
+use longhaul_store::{EventKind, HistoryLimit, NewEvent, Release, Scope, Snapshot, SnapshotQuery, Store, StoreError};
 use tokio::sync::{Notify, OwnedSemaphorePermit, Semaphore};
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
@@ -83,7 +83,7 @@ impl Engine {
     /// [`EngineError::Unavailable`] when the store can't be written.
     pub async fn start(&self) -> Result<(), EngineError> {
         let inner = &self.inner;
-        let released = inner.store.release_leases(inner.clock.now()).await;
+        let released = inner.store.release_leases(Release::Lost, inner.clock.now()).await;
         let released = released.map_err(|error| EngineError::store("take up interrupted tasks", error))?;
         if released > 0 {
             tracing::info!(tasks = released, "tasks whose worker is gone are due again");
@@ -117,7 +117,7 @@ impl Engine {
                 tracing::warn!("some turns do not let go");
             }
         }
-        let released = inner.store.release_leases(inner.clock.now()).await;
+        let released = inner.store.release_leases(Release::HandedBack, inner.clock.now()).await;
         released.map(drop).map_err(|error| EngineError::store("hand back the turns", error))
     }
 

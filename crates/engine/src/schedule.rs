@@ -95,7 +95,7 @@ async fn begin(inner: &Arc<Inner>, claim: Claim, worker: Worker) -> Result<Begun
     let Some((transition, events)) = decide_claim(inner, &head, now) else { return Ok(Begun::Stuck) };
     // Read before the lease is taken: once it is, the turn must run.
     let messages = inner.store.messages(&head.id, &[head.turn_message]).await?;
-    let Some(StoredMessage { message, request, .. }) = messages.into_iter().next() else {
+    let Some(StoredMessage { message, request, sequence, .. }) = messages.into_iter().next() else {
         return Err(StoreError::corrupt(format!("task {} has no message {}", head.id, head.turn_message)));
     };
     let missed = inner.running.missed();
@@ -115,7 +115,7 @@ async fn begin(inner: &Arc<Inner>, claim: Claim, worker: Worker) -> Result<Begun
         Err(StoreError::Conflict { .. } | StoreError::NotFound { .. }) => return Ok(Begun::Moved),
         Err(error) => {
             let head = transition.head;
-            let start = head.leased.then_some(TurnStart { scope, head, message, request, view: None, worker, missed });
+            let start = head.leased.then_some(TurnStart { scope, head, message, request, view: None, worker, message_sequence: Some(sequence), missed });
             inner.settle(&error, start);
             return Err(error);
         }
@@ -124,7 +124,7 @@ async fn begin(inner: &Arc<Inner>, claim: Claim, worker: Worker) -> Result<Begun
     inner.told(&head.id, committed.last_sequence, &events);
     log_change(&head, committed.last_sequence);
     if head.leased {
-        let start = TurnStart { scope, head, message, request, view: None, worker, missed };
+        let start = TurnStart { scope, head, message, request, view: None, worker, message_sequence: Some(sequence), missed };
         inner.tracker.spawn(drive(Arc::clone(inner), start));
     }
     Ok(Begun::Moved)

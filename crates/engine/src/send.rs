@@ -273,7 +273,7 @@ impl Inner {
             Ok(committed) => committed,
             Err(error) => {
                 let (scope, request, head) = (send.scope.clone(), send.request.clone(), transition.head);
-                self.settle(&error, worker.map(|worker| TurnStart { scope, head, message, request, view: None, worker, missed }));
+                self.settle(&error, worker.map(|worker| TurnStart { scope, head, message, request, view: None, worker, message_sequence: None, missed }));
                 return Err(EngineError::store("store the task", error));
             }
         };
@@ -286,7 +286,7 @@ impl Inner {
         let turn = worker.map(|worker| {
             let view = (waits == Waits::ForAnswer).then(|| View::new(&head, None, &message, head.last_sequence));
             let (scope, request) = (send.scope.clone(), send.request.clone());
-            Box::new(TurnStart { scope, head: head.clone(), message: message.clone(), request, view, worker, missed })
+            Box::new(TurnStart { scope, head: head.clone(), message: message.clone(), request, view, worker, message_sequence: None, missed })
         });
         Ok(Begun::Task(Box::new(BegunTask { head, subscription, turn, created: Some(message) })))
     }
@@ -331,7 +331,7 @@ impl Inner {
                 Err(StoreError::Conflict { .. }) => continue,
                 Err(error) => {
                     let (scope, request, head) = (send.scope.clone(), send.request.clone(), transition.head);
-                    self.settle(&error, worker.map(|worker| TurnStart { scope, head, message, request, view: None, worker, missed }));
+                    self.settle(&error, worker.map(|worker| TurnStart { scope, head, message, request, view: None, worker, message_sequence: None, missed }));
                     return Err(EngineError::store("store the message", error));
                 }
             };
@@ -345,7 +345,7 @@ impl Inner {
             }
             let turn = worker.map(|worker| {
                 let (scope, request) = (send.scope.clone(), send.request.clone());
-                Box::new(TurnStart { scope, head: head.clone(), message, request, view: None, worker, missed })
+                Box::new(TurnStart { scope, head: head.clone(), message, request, view: None, worker, message_sequence: None, missed })
             });
             return Ok(Begun::Task(Box::new(BegunTask { head, subscription, turn, created: None })));
         }

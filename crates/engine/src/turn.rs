@@ -21,6 +21,7 @@ pub struct Turn {
     pub(crate) history: u64,
     /// How many messages the history held when the turn began.
     pub(crate) messages: u64,
+    pub(crate) resumed: bool,
     pub(crate) writer: TurnWriter,
 }
 
@@ -59,6 +60,13 @@ impl Turn {
     #[must_use]
     pub fn is_first(&self) -> bool {
         self.history == 0
+    }
+
+    /// Whether the turn goes on after an authorization (A2A §7.6) that came without a message: its agent has asked for it
+    /// on this very message, and need not ask again.
+    #[must_use]
+    pub fn is_resumed(&self) -> bool {
+        self.resumed
     }
 
     /// Whether a caller has asked for the task to be canceled.

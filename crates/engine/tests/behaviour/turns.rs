@@ -59,6 +59,49 @@ on_each_store! {
         assert_eq!(states(&collect(stream).await), [Working, Completed]);
     }
 
+    async fn an_authorization_that_comes_another_way_lets_the_task_go_on(place) {
+        let agent = ScriptedAgent::new(|turn| Box::pin(async move {
+            match turn.is_resumed() {
+                true => Ok(Outcome::Complete(None)),
+                false => Ok(Outcome::RequireAuth { parts: vec![text_part("log in")], resume_after: None }),
+            }
+        }));
+        let world = place.world(agent).await;
+        let task = world.send(send("go")).await;
+        // An answer by message is a turn of its own, which has not asked yet.
+        assert_eq!(state(&world.send(send("here").to(&task.id)).await), AuthRequired);
+        let scope = longhaul_engine::Scope::default();
+        world.engine.resume_task(&scope, &task.id).await.expect("it waits");
+        world.until(&task.id, Completed).await;
+        let runs: Vec<_> = world.agent.runs().into_iter().map(|run| run.text).collect();
+        assert_eq!(runs, ["go", "here", "here"]);
+        let ended = world.engine.resume_task(&scope, &task.id).await;
+        assert!(matches!(ended, Err(EngineError::UnsupportedOperation(_))), "{ended:?}");
+        let hidden = world.engine.resume_task(&owner("b"), &task.id).await;
+        assert!(matches!(hidden, Err(EngineError::TaskNotFound(_))), "{hidden:?}");
+    }
+
+    async fn a_task_that_waits_for_input_is_not_resumed(place) {
+        let world = place.world(ScriptedAgent::steps(vec![vec![ask("?")]])).await;
+        let task = world.send(send("go")).await;
+        let refused = world.engine.resume_task(&longhaul_engine::Scope::default(), &task.id).await;
+        assert!(matches!(refused, Err(EngineError::UnsupportedOperation(_))), "{refused:?}");
+        assert_eq!(world.task(&task.id).await, task);
+    }
+
+    async fn an_agent_that_was_authorized_before_its_start_knows_it(place) {
+        let agent = ScriptedAgent::new(|turn| {
+            let resumed = turn.is_resumed();
+            Box::pin(async move { Ok(Outcome::Complete(Some(vec![text_part(resumed.to_string())]))) })
+        });
+        let accept = longhaul_engine::Accept::RequireAuth { parts: vec![text_part("log in")], resume_after: Some(RESUME) };
+        let world = place.world(agent.accepting(accept)).await;
+        let task = world.send(send("go")).await;
+        world.clock.pass(RESUME).await;
+        world.until(&task.id, Completed).await;
+        assert_eq!(said(&world.task(&task.id).await), "true");
+    }
+
     async fn a_message_goes_on_with_a_task_that_waits_for_an_authorization(place) {
         let world = place.world(ScriptedAgent::steps(vec![vec![ask_auth(Some(RESUME))], vec![]])).await;
         let task = world.send(send("go")).await;
