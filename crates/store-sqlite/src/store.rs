@@ -6,7 +6,7 @@ use async_trait::async_trait;
 use longhaul_lifecycle::TaskHead;
 use longhaul_protocol::{ArtifactId, MessageId, TaskId, Timestamp, wire};
 use longhaul_store::{
-    ArtifactVersion, Claim, Commit, Committed, ListPage, ListQuery, Scope, Snapshot, SnapshotQuery, Store, StoreError, StoredEvent,
+    ArtifactVersion, Claim, Commit, Committed, ListPage, ListQuery, Release, Scope, Snapshot, SnapshotQuery, Store, StoreError, StoredEvent,
     StoredMessage,
 };
 use tokio::sync::{mpsc, oneshot};
@@ -211,8 +211,8 @@ impl Store for SqliteStore {
         self.read("read when a task becomes due", |reads| reads.next_due()).await
     }
 
-    async fn release_leases(&self, now: Timestamp) -> Result<u64, StoreError> {
-        self.write("release leases", |answer| Job::ReleaseLeases(now, answer)).await
+    async fn release_leases(&self, release: Release, now: Timestamp) -> Result<u64, StoreError> {
+        self.write("release leases", |answer| Job::ReleaseLeases(release, now, answer)).await
     }
 
     async fn last_sequences(&self, task_ids: &[TaskId]) -> Result<Vec<(TaskId, u64)>, StoreError> {

@@ -3,7 +3,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use longhaul_protocol::Timestamp;
-use longhaul_store::{Committed, StoreError};
+use longhaul_store::{Committed, Release, StoreError};
 use rusqlite::Connection;
 use tokio::sync::{mpsc, oneshot};
 
@@ -35,7 +35,7 @@ pub(crate) type Answer<T> = oneshot::Sender<Result<T, StoreError>>;
 #[derive(Debug)]
 pub(crate) enum Job {
     Commit(Box<EncodedCommit>, Answer<Committed>),
-    ReleaseLeases(Timestamp, Answer<u64>),
+    ReleaseLeases(Release, Timestamp, Answer<u64>),
     Check(Answer<()>),
     /// Do what is queued, then end.
     Close(Answer<()>),
@@ -126,8 +126,8 @@ fn serve(mut writer: Writer<'_>, mut queue: mpsc::Receiver<Job>, counters: &Coun
             write(&mut writer, batch, counters);
         }
         match jobs.pop_front() {
-            Some(Job::ReleaseLeases(now, answer)) => {
-                let released = writer.transact(|writer| writer.release_leases(now));
+            Some(Job::ReleaseLeases(release, now, answer)) => {
+                let released = writer.transact(|writer| writer.release_leases(release, now));
                 drop(answer.send(released.map_err(|fault| fault.into_store("release leases"))));
             }
             Some(Job::Check(answer)) => {

@@ -20,4 +20,4 @@ pub use event::{EventKind, NewEvent, StoredEvent};
 pub use fold::{ArtifactFold, ArtifactVersion, VersionFold, artifact_update, created_event, snapshot_task};
 pub use list::{ListCursor, ListQuery, ListPage};
 pub use memory::MemoryStore;
-pub use traits::{Claim, HistoryLimit, Snapshot, SnapshotQuery, Store, StoredMessage};
+pub use traits::{Claim, HistoryLimit, Release, Snapshot, SnapshotQuery, Store, StoredMessage};

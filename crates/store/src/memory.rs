@@ -9,7 +9,7 @@ use longhaul_lifecycle::TaskHead;
 use longhaul_protocol::{ArtifactId, ContextId, JsonObject, MessageId, TaskId, TaskState, Timestamp, wire};
 
 use crate::{
-    ArtifactFold, ArtifactVersion, Claim, Commit, Committed, Dedup, Expect, HistoryLimit, ListCursor, ListPage, ListQuery, NewEvent, NewMessage, Scope, Snapshot,
+    ArtifactFold, ArtifactVersion, Claim, Commit, Committed, Dedup, Expect, HistoryLimit, ListCursor, ListPage, ListQuery, NewEvent, NewMessage, Release, Scope, Snapshot,
     SnapshotQuery, Store, StoreError, StoredEvent, StoredMessage, VersionFold, artifact_update, snapshot_task,
 };
 
@@ -390,7 +390,7 @@ impl Store for MemoryStore {
         Ok(self.lock()?.index.due.first().map(|(due_at, _)| *due_at))
     }
 
-    async fn release_leases(&self, now: Timestamp) -> Result<u64, StoreError> {
+    async fn release_leases(&self, release: Release, now: Timestamp) -> Result<u64, StoreError> {
         let mut inner = self.lock()?;
         let Inner { tasks, index, .. } = &mut *inner;
         let mut count = 0;
@@ -399,6 +399,9 @@ impl Store for MemoryStore {
             entry.head.leased = false;
             entry.head.version += 1;
             entry.head.due_at = Some(now);
+            if release == Release::HandedBack {
+                entry.head.attempt = entry.head.attempt.saturating_sub(1);
+            }
             index.moved(&entry.scope, &before, &entry.head);
             count += 1;
         }

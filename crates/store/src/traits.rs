@@ -46,6 +46,15 @@ pub struct Claim {
     pub head: TaskHead,
 }
 
+/// Why leases end without an outcome.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub enum Release {
+    /// Their workers are gone: the attempt was spent.
+    Lost,
+    /// Their workers hand them back: the next start repeats the attempt under the same number.
+    HandedBack,
+}
+
 /// One message of a task's history.
 #[derive(Clone, Debug, PartialEq)]
 pub struct StoredMessage {
@@ -124,8 +133,8 @@ pub trait Store: fmt::Debug + Send + Sync {
     async fn next_due(&self) -> Result<Option<Timestamp>, StoreError>;
 
     /// Ends all leases and makes their tasks due at `now`: for the start of the only instance, whose former workers
-    /// are all gone. Answers how many there were.
-    async fn release_leases(&self, now: Timestamp) -> Result<u64, StoreError>;
+    /// are all gone, and for its end. Answers how many there were.
+    async fn release_leases(&self, release: Release, now: Timestamp) -> Result<u64, StoreError>;
 
     /// Reads the last sequence of each of these tasks; tasks that are gone are left out.
     async fn last_sequences(&self, task_ids: &[TaskId]) -> Result<Vec<(TaskId, u64)>, StoreError>;

@@ -5,7 +5,7 @@ use async_trait::async_trait;
 use longhaul_lifecycle::TaskHead;
 use longhaul_protocol::{ArtifactId, MessageId, TaskId, Timestamp, wire};
 use longhaul_store::{
-    ArtifactVersion, Claim, Commit, Committed, ListPage, ListQuery, Scope, Snapshot, SnapshotQuery, Store, StoreError, StoredEvent,
+    ArtifactVersion, Claim, Commit, Committed, ListPage, ListQuery, Release, Scope, Snapshot, SnapshotQuery, Store, StoreError, StoredEvent,
     StoredMessage,
 };
 
@@ -160,8 +160,8 @@ impl Store for FaultStore {
         self.call(Operation::NextDue, self.store.next_due()).await
     }
 
-    async fn release_leases(&self, now: Timestamp) -> Result<u64, StoreError> {
-        self.call(Operation::Other, self.store.release_leases(now)).await
+    async fn release_leases(&self, release: Release, now: Timestamp) -> Result<u64, StoreError> {
+        self.call(Operation::Other, self.store.release_leases(release, now)).await
     }
 
     async fn last_sequences(&self, task_ids: &[TaskId]) -> Result<Vec<(TaskId, u64)>, StoreError> {

@@ -63,7 +63,7 @@ statements! {
         WHERE number = ?1";
     /// Touches no index.
     extend_task = "UPDATE task SET last_sequence = ?2, history = ?3 WHERE number = ?1";
-    release_leases = "UPDATE task SET leased = 0, version = version + 1, due_at = ?2
+    release_leases = "UPDATE task SET leased = 0, version = version + 1, due_at = ?2, attempt = max(attempt - ?3, 0)
         WHERE scope = ?1 AND state IN (1, 2, 6, 8) AND leased = 1";
 
     put_status = "INSERT INTO task_status (number, message) VALUES (?1, ?2)

@@ -1,6 +1,6 @@
 use longhaul_lifecycle::TaskHead;
 use longhaul_protocol::{TaskId, TaskState, Timestamp};
-use longhaul_store::{Committed, Expect, Scope, StoreError};
+use longhaul_store::{Committed, Expect, Release, Scope, StoreError};
 use rusqlite::{Connection, OptionalExtension, params};
 
 use super::WRITE;
@@ -146,13 +146,17 @@ impl<'c> Writer<'c> {
     }
 
     /// Ends the leases of all tasks that have not ended: a task that has ended holds none.
-    pub(super) fn release_leases(&mut self, now: Timestamp) -> Result<u64, Fault> {
+    pub(super) fn release_leases(&mut self, release: Release, now: Timestamp) -> Result<u64, Fault> {
         self.heads.clear();
         let scopes = self.statements.scopes_with_open_tasks.query_map([], |row| row.get::<_, i64>(0))?;
         let scopes = scopes.collect::<Result<Vec<_>, _>>()?;
+        let unspent = match release {
+            Release::Lost => 0,
+            Release::HandedBack => 1,
+        };
         let mut released = 0;
         for scope in scopes {
-            released += self.statements.release_leases.execute(params![scope, now.unix_millis()])?;
+            released += self.statements.release_leases.execute(params![scope, now.unix_millis(), unspent])?;
         }
         Ok(released as u64)
     }

@@ -9,7 +9,7 @@ use super::life::{
     task_id, user_message,
 };
 use crate::{
-    Commit, Committed, Dedup, EventKind, Expect, HistoryLimit, ListQuery, NewMessage, Scope, SnapshotQuery, StoreError, TurnRequest,
+    Commit, Committed, Dedup, EventKind, Expect, HistoryLimit, ListQuery, NewMessage, Release, Scope, SnapshotQuery, StoreError, TurnRequest,
     created_event,
 };
 
@@ -261,7 +261,7 @@ pub async fn a_closed_store_refuses(open: &impl AsyncFn() -> TestStore) {
         store.list(everything(&life.scope)).await.err(),
         store.due(at(9), 1).await.err(),
         store.next_due().await.err(),
-        store.release_leases(at(9)).await.err(),
+        store.release_leases(Release::Lost, at(9)).await.err(),
         store.last_sequences(std::slice::from_ref(&life.head.id)).await.err(),
         store.check().await.err(),
     ];
@@ -287,6 +287,6 @@ pub async fn a_store_opened_again_holds_what_was_committed(open: &impl AsyncFn()
     assert_eq!((snapshot.head, snapshot.task), (life.head.clone(), expected));
     assert_eq!(store.events_after(&life.head.id, 0, 100).await.expect("events"), events);
     assert_eq!(store.list(everything(&life.scope)).await.expect("a page").total, 1);
-    assert_eq!(store.release_leases(at(20)).await.expect("leases"), 1);
+    assert_eq!(store.release_leases(Release::Lost, at(20)).await.expect("leases"), 1);
     assert_eq!(store.due(at(20), 5).await.expect("due tasks").len(), 1);
 }

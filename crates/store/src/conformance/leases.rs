@@ -2,7 +2,7 @@ use longhaul_lifecycle::{Command, TaskHead, Writer, decide};
 
 use super::TestStore;
 use super::life::{Life, agent_message, at, commit_of, commit_of_pieces, complete, piece, progress, reply, scope};
-use crate::{Commit, Committed, Expect, Scope, StoreError};
+use crate::{Commit, Committed, Expect, Release, Scope, StoreError};
 
 /// Whatever an agent of another epoch writes is refused by the store itself.
 pub async fn a_writer_of_another_epoch_is_refused(open: &impl AsyncFn() -> TestStore) {
@@ -127,7 +127,7 @@ pub async fn released_leases_are_due_and_over(open: &impl AsyncFn() -> TestStore
     let mut ended = Life::begin(test.store(), &Scope::default(), "ended", "context", 8).await;
     ended.start().await;
     ended.work(complete()).await;
-    assert_eq!(test.store().release_leases(at(100)).await.expect("leases"), 3);
+    assert_eq!(test.store().release_leases(Release::Lost, at(100)).await.expect("leases"), 3);
     for life in &mut leased {
         let before = life.head.clone();
         let expected = TaskHead { version: before.version + 1, leased: false, due_at: Some(at(100)), ..before.clone() };
@@ -142,8 +142,11 @@ pub async fn released_leases_are_due_and_over(open: &impl AsyncFn() -> TestStore
     let due: Vec<_> = test.store().due(at(100), 10).await.expect("due tasks").into_iter().map(|claim| claim.head.id).collect();
     assert_eq!(due[0], submitted.head.id);
     assert_eq!(due.len(), 4);
-    assert_eq!(test.store().release_leases(at(101)).await.expect("leases"), 0, "there are none left");
+    assert_eq!(test.store().release_leases(Release::Lost, at(101)).await.expect("leases"), 0, "there are none left");
     leased[0].start().await;
     assert_eq!((leased[0].head.epoch, leased[0].head.attempt), (2, 2));
     leased[0].work(progress("again")).await;
+    assert_eq!(test.store().release_leases(Release::HandedBack, at(102)).await.expect("leases"), 1);
+    let handed_back = leased[0].stored().await;
+    assert_eq!((handed_back.epoch, handed_back.attempt, handed_back.due_at), (2, 1, Some(at(102))), "the attempt was not spent");
 }

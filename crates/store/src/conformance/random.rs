@@ -13,7 +13,7 @@ use super::life::{
     agent_message, ask, at, commit_of, commit_of_pieces, complete, context_id, creation, message_id, object, piece, progress, reply, scope,
     task_id, user_message,
 };
-use crate::{Commit, Dedup, Expect, HistoryLimit, ListQuery, MemoryStore, Scope, SnapshotQuery, Store, StoreError};
+use crate::{Commit, Dedup, Expect, HistoryLimit, ListQuery, MemoryStore, Release, Scope, SnapshotQuery, Store, StoreError};
 
 const CASES: usize = 32;
 const STEPS_MAX: usize = 40;
@@ -140,7 +140,9 @@ impl Pair {
             }
             Step::Release => {
                 let now = at(self.millis);
-                same("release_leases", self.test.store().release_leases(now).await, self.memory.release_leases(now).await)
+                let release = if self.millis % 2 == 0 { Release::Lost } else { Release::HandedBack };
+                let released = self.test.store().release_leases(release, now).await;
+                same("release_leases", released, self.memory.release_leases(release, now).await)
             }
             Step::List { context, state, age, page_size } => {
                 let context = context.map(|n| context_id(&format!("context-{n}")));
