@@ -55,3 +55,17 @@ fn root() -> Result<PathBuf> {
 fn cargo() -> std::process::Command {
     std::process::Command::new(std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into()))
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn flags_of_the_bench_are_passed_on() {
+        let given = ["xtask", "bench", "--only", "sends,disk", "--help"];
+        let Command::Bench(passed) = Command::try_parse_from(given).unwrap() else {
+            panic!("another command than the one that was given");
+        };
+        assert_eq!(passed.args, ["--only", "sends,disk", "--help"]);
+    }
+}
