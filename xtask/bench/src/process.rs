@@ -73,7 +73,7 @@ impl Process {
         command
             .args(&launch.args)
             .args(["--listen", &addr.to_string()])
-            .env("RUST_LOG", "warn")
+            .env("LONGHAUL_LOG", "warn")
             .env_remove("TOKIO_WORKER_THREADS")
             .stdin(Stdio::null())
             .stdout(output.try_clone()?)
