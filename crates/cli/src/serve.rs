@@ -36,8 +36,7 @@ async fn serve(served: Served, settings: Settings) -> anyhow::Result<()> {
     let (agent, card_of) = agent(served, &settings)?;
     let address = resolve(&settings.server.listen).context(Attempt::new(format!("cannot listen on {}", settings.server.listen)))?;
     let mut signals = Signals::new().context(Attempt::new("cannot wait for signals"))?;
-    let clock = Arc::new(SystemClock::new());
-    let store = open_store(&settings, clock.as_ref())?;
+    let (store, clock) = open_store(&settings)?;
     let parts = EngineParts { store: Arc::clone(&store), agent, clock, ids: Arc::new(RandomIds), config: settings.engine(card_of) };
     let engine = Engine::new(parts);
     let config = server_config(&settings, card_of);
@@ -94,12 +93,14 @@ fn agent(served: Served, settings: &Settings) -> Result<(Arc<dyn Agent>, ServedA
     }
 }
 
-fn open_store(settings: &Settings, clock: &dyn Clock) -> anyhow::Result<Arc<dyn Store>> {
+/// Opens the store, and a clock that is not behind the latest time in it.
+fn open_store(settings: &Settings) -> anyhow::Result<(Arc<dyn Store>, Arc<SystemClock>)> {
+    let clock = SystemClock::new();
     let store = &settings.store;
     match store.kind {
         StoreKind::Memory => {
             tracing::warn!("tasks are kept in memory and are gone when this process ends");
-            Ok(Arc::new(MemoryStore::new()))
+            Ok((Arc::new(MemoryStore::new()), Arc::new(clock)))
         }
         StoreKind::Sqlite => {
             let config = SqliteConfig { directory: store.data.clone(), synchronous: store.synchronous, ..SqliteConfig::default() };
@@ -111,7 +112,8 @@ fn open_store(settings: &Settings, clock: &dyn Clock) -> anyhow::Result<Arc<dyn 
                 }
                 anyhow::Error::new(error).context(attempt)
             })?;
-            Ok(Arc::new(store))
+            let clock = SystemClock::not_before(store.latest_time());
+            Ok((Arc::new(store), Arc::new(clock)))
         }
     }
 }

@@ -74,6 +74,19 @@ pub(crate) fn meta(connection: &Connection, name: &str) -> rusqlite::Result<i64>
     connection.query_row("SELECT value FROM meta WHERE name = ?1", [name], |row| row.get(0))
 }
 
+/// The latest status time in the file, read from the ends of the index on state and time.
+pub(crate) fn latest_time(connection: &Connection, config: &SqliteConfig) -> Result<Timestamp, OpenError> {
+    let latest = connection.query_row(
+        "SELECT max(latest) FROM (
+            SELECT (SELECT max(status_time) FROM task WHERE task.scope = scope.number AND task.state = state.column1) AS latest
+            FROM scope, (VALUES (1), (2), (3), (4), (5), (6), (7), (8)) AS state)",
+        [],
+        |row| row.get::<_, Option<i64>>(0),
+    );
+    let latest = latest.map_err(|source| OpenError::Database { action: "read the latest time of", path: path(config), source: source.into() })?;
+    Ok(Timestamp::from_unix_millis(latest.unwrap_or(0)))
+}
+
 fn configure_writer(connection: &Connection, config: &SqliteConfig) -> rusqlite::Result<()> {
     let synchronous = match config.synchronous {
         Synchronous::Full => "FULL",

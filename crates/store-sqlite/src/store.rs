@@ -26,6 +26,7 @@ pub struct SqliteStore {
     queues: RwLock<Option<Queues>>,
     threads: Mutex<Threads>,
     counters: Arc<Counters>,
+    latest_time: Timestamp,
 }
 
 #[derive(Clone)]
@@ -52,6 +53,7 @@ impl SqliteStore {
     pub fn open(config: &SqliteConfig, now: Timestamp) -> Result<Self, OpenError> {
         let lock = DirectoryLock::take(&config.directory)?;
         let connection = connection::open_writer(config, now)?;
+        let latest_time = connection::latest_time(&connection, config)?;
         let counters = Arc::new(Counters::default());
         let (jobs, queue) = mpsc::channel(writer::QUEUE_MAX);
         let writer = {
@@ -68,7 +70,14 @@ impl SqliteStore {
             readers.push(start(config, name, move |started| reader::run(&connection, &queue, started))?);
         }
         let queues = RwLock::new(Some(Queues { jobs, reads }));
-        Ok(Self { queues, threads: Mutex::new(Threads { writer: Some(writer), readers }), counters })
+        Ok(Self { queues, threads: Mutex::new(Threads { writer: Some(writer), readers }), counters, latest_time })
+    }
+
+    /// The latest status time that the file held when it was opened. A clock that goes on from here gives no task a
+    /// status that is older than one before, whatever the machine's clock says.
+    #[must_use]
+    pub fn latest_time(&self) -> Timestamp {
+        self.latest_time
     }
 
     /// What the writer has done since the store was opened.

@@ -178,3 +178,18 @@ async fn commits_that_are_refused_fail_alone() {
     assert_eq!(due.len(), 100);
     store.close().await.unwrap();
 }
+
+#[tokio::test]
+async fn the_latest_time_in_the_file_is_known_when_it_is_opened() {
+    let folder = Folder::new();
+    let store = open(&folder.config());
+    assert_eq!(store.latest_time(), Timestamp::from_unix_millis(0));
+    for (id, millis) in [("first", 70), ("second", 20)] {
+        let mut commit = creation(id);
+        commit.head.as_mut().unwrap().status_timestamp = Timestamp::from_unix_millis(millis);
+        store.commit(commit).await.unwrap();
+    }
+    store.close().await.unwrap();
+    let store = open(&folder.config());
+    assert_eq!(store.latest_time(), Timestamp::from_unix_millis(70));
+}
