@@ -38,6 +38,20 @@ on_each_store! {
         }
     }
 
+    async fn a_question_after_a_cancel_is_the_cancel(place) {
+        for queued in [false, true] {
+            let steps = vec![Step::Canceled, Step::End(Outcome::RequireInput(vec![text_part("sure?")]))];
+            let world = place.world(ScriptedAgent::steps(vec![steps])).await;
+            let task = world.send(send("go").immediately()).await;
+            if queued {
+                world.send(send("more").to(&task.id).immediately()).await;
+            }
+            assert_eq!(state(&world.cancel(&task.id).await.expect("it runs")), Canceled);
+            assert_eq!(world.log(&task.id).await.last().and_then(state_of), Some(Canceled));
+            assert_eq!(world.agent.runs().len(), 1);
+        }
+    }
+
     async fn a_stubborn_agent_is_stopped_after_its_grace(place) {
         let gate = Gate::new();
         let world = place.world(ScriptedAgent::steps(vec![vec![Step::Wait(gate.clone()), Step::Artifact("a", "late", false)]])).await;

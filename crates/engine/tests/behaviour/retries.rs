@@ -109,6 +109,19 @@ on_each_store! {
         }
     }
 
+    async fn a_retry_that_looked_before_the_first_had_ended_the_task_gets_that_task(place) {
+        let world = place.world(obedient()).await;
+        let task = world.send(send("input")).await;
+        let held = Gate::new();
+        world.store.next(Operation::Accepted, Fault::HoldAnswer(held.clone()));
+        let retry = world.sending(send("ok").with_id("m").to(&task.id).idempotent());
+        held.reached(1).await;
+        let ended = world.send(send("ok").with_id("m").to(&task.id).idempotent()).await;
+        assert_eq!(state(&ended), Completed);
+        held.open();
+        assert_eq!(answer(retry).await, ended);
+    }
+
     async fn a_retry_while_the_turn_runs_waits_for_it(place) {
         let gate = Gate::new();
         let world = place.world(ScriptedAgent::steps(vec![vec![Step::Wait(gate.clone()), Step::End(Outcome::Complete(Some(vec![text_part("x")])))]])).await;

@@ -132,6 +132,7 @@ on_each_store! {
         assert!(matches!(waited, Err(EngineError::Unavailable { .. })), "{waited:?}");
         let next = place.world(obedient()).await;
         next.until(&task.id, TaskState::Completed).await;
+        assert_eq!(next.agent.runs()[0].attempt, 1, "handed back is not lost");
     }
 
     async fn a_caller_that_leaves_changes_nothing(place) {

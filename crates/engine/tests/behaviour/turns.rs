@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use longhaul_engine::{Config, EngineError, Outcome, text_part};
 use longhaul_protocol::TaskState::{AuthRequired, Completed, InputRequired, Submitted, Working};
-use longhaul_testkit::{Gate, ScriptedAgent, Step, end_of, send};
+use longhaul_testkit::{Fault, Gate, Operation, ScriptedAgent, Step, end_of, send};
 
 use crate::world::*;
 
@@ -248,6 +248,40 @@ on_each_store! {
         world.until(&task.id, Completed).await;
         assert_eq!(world.agent.runs()[1].text, "a");
         assert_eq!(*letters.lock().expect("no panic"), ["b", "c"]);
+    }
+
+    async fn a_message_that_became_a_turn_is_not_in_the_turns_inbox_too(place) {
+        let (one, two, letters) = (Gate::new(), Gate::new(), Arc::new(Mutex::new(Vec::new())));
+        let (first_gate, second_gate, read) = (one.clone(), two.clone(), Arc::clone(&letters));
+        let agent = ScriptedAgent::new(move |turn| {
+            let (one, two, letters) = (first_gate.clone(), second_gate.clone(), Arc::clone(&read));
+            Box::pin(async move {
+                if turn.is_first() {
+                    one.pass().await;
+                    return Ok(Outcome::RequireInput(vec![text_part("?")]));
+                }
+                two.pass().await;
+                let inbox = turn.inbox().await?;
+                letters.lock().expect("no panic").extend(inbox);
+                Ok(Outcome::Complete(None))
+            })
+        });
+        let world = place.world(agent).await;
+        let task = world.send(send("go").immediately()).await;
+        one.reached(1).await;
+        // The answer of the message's commit is late: it is told when its own turn runs already.
+        let late = Gate::new();
+        world.store.next(Operation::Commit, Fault::HoldAnswer(late.clone()));
+        let sending = world.sending(send("on").to(&task.id).immediately());
+        late.reached(1).await;
+        one.open();
+        two.reached(1).await;
+        late.open();
+        answer(sending).await;
+        two.open();
+        world.until(&task.id, Completed).await;
+        assert!(letters.lock().expect("no panic").is_empty());
+        assert_eq!(world.agent.runs().len(), 2);
     }
 
     async fn a_message_before_the_turn_begins_is_in_its_inbox(place) {
