@@ -12,7 +12,6 @@ import {
   TaskNotCancelableError,
   TaskNotFoundError,
   UnsupportedOperationError,
-  VersionNotSupportedError,
 } from '@a2a-js/sdk/errors';
 
 import {
@@ -212,10 +211,6 @@ function scenarios(url, binding) {
       [ContentTypeNotSupportedError, () => run(client, '', { parts: video })],
       [RequestMalformedError, () => client.listTasks({ ...list, pageSize: 101 })],
       [RequestMalformedError, () => run(client, '', { parts: [] })],
-      [
-        VersionNotSupportedError,
-        () => client.getTask(unknown, { serviceParameters: { 'A2A-Version': '9.9' } }),
-      ],
     ];
     for (const [expected, attempt] of cases) {
       // The client refuses some calls by itself, and throws before there is a promise.

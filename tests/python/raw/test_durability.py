@@ -118,6 +118,8 @@ async def test_every_acknowledged_task_is_there_after_a_kill(
     while len(acknowledged) < 100:
         await asyncio.sleep(0.01)
     server.kill()
+    for task in senders:
+        task.cancel()
     await asyncio.gather(*senders, return_exceptions=True)
     server.start()
     wire = connect(server, binding)

@@ -20,6 +20,8 @@ AGENT = """
 import json, sys
 turn = json.loads(sys.stdin.readline())
 for line in turn["message"]["parts"][0]["text"].splitlines():
+    if line.startswith("exit"):
+        sys.exit(int(line.split()[1]))
     if line == "turn":
         line = json.dumps({"type": "artifact", "artifactId": "turn", "parts": [{"data": turn}]})
     print(line, flush=True)
@@ -119,7 +121,8 @@ async def test_line_that_is_none_of_the_protocol_fails_the_task(wire: Wire, line
     assert task['status']['state'] == 'TASK_STATE_FAILED'
 
 
-async def test_agent_that_ends_without_a_last_word_has_failed(wire: Wire) -> None:
-    task = await wire.run('{"type":"artifact","artifactId":"a","text":"x"}')
-    assert task['status']['state'] == 'TASK_STATE_FAILED'
+@pytest.mark.parametrize(('code', 'state'), [(0, 'COMPLETED'), (3, 'FAILED')])
+async def test_exit_code_stands_in_for_a_last_word(wire: Wire, code: int, state: str) -> None:
+    task = await wire.run(f'{{"type":"artifact","artifactId":"a","text":"x"}}\nexit {code}')
+    assert task['status']['state'] == f'TASK_STATE_{state}'
     assert texts(task) == {'a': 'x'}

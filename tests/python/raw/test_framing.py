@@ -229,8 +229,9 @@ async def test_send_takes_each_json_content_type(wire: HttpWire, content_type: s
         ('GET', '/nope', 404),
         ('GET', '/tasks/x/nope', 404),
         ('POST', '/message:nope', 404),
-        ('POST', '/tasks/x:nope', 404),
         ('PUT', '/tasks', 405),
+        # Just another id, for which there is a GET.
+        ('POST', '/tasks/x:nope', 405),
         ('DELETE', '/tasks/x', 405),
         ('GET', '/message:send', 405),
         ('GET', '/', 405),
