@@ -42,12 +42,7 @@ impl Agent for ConformanceAgent {
             }
             Behaviour::CompleteAfter(delay) => complete_after(turn, delay).await,
             Behaviour::Artifact(content) => with_artifact(turn, content).await,
-            Behaviour::WorkThenArtifact(content) => {
-                turn.progress(text("Working")).await?;
-                with_artifact(turn, content).await
-            }
-            Behaviour::WorkThenChunks => {
-                turn.progress(text("Working")).await?;
+            Behaviour::Chunks => {
                 turn.artifact(piece("artifact-1", "chunk-1 ", false)).await?;
                 turn.artifact(ArtifactPiece { last_chunk: true, ..piece("artifact-1", "chunk-2", true) }).await?;
                 Ok(Outcome::Complete(None))
@@ -61,7 +56,6 @@ fn text(text: &str) -> Vec<Part> {
 }
 
 async fn complete_after(turn: &Turn, delay: Duration) -> Result<Outcome, AgentError> {
-    turn.progress(text("Working")).await?;
     tokio::select! {
         () = tokio::time::sleep(delay) => Ok(Outcome::Complete(Some(text("Done")))),
         () = turn.canceled() => Ok(Outcome::Canceled(None)),

@@ -7,7 +7,7 @@ const JOINABLE: Duration = Duration::from_secs(4);
 /// How long a task takes whose end is to be waited for.
 const LONG_RUNNING: Duration = Duration::from_secs(5);
 
-/// What a turn does.
+/// What a turn does. The task is WORKING from its start, so no turn has to say so.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Behaviour {
     /// Completes, with a word.
@@ -30,10 +30,8 @@ pub enum Behaviour {
     CompleteAfter(Duration),
     /// Completes with an artifact.
     Artifact(Content),
-    /// Says that it works, writes an artifact, and completes.
-    WorkThenArtifact(Content),
-    /// Says that it works, writes one artifact in two chunks, and completes.
-    WorkThenChunks,
+    /// Completes with an artifact that comes in two chunks.
+    Chunks,
 }
 
 /// What an artifact holds.
@@ -49,7 +47,7 @@ pub enum Content {
     Data,
 }
 
-use Behaviour::{Artifact, WorkThenArtifact};
+use Behaviour::Artifact;
 use Content::{Bytes, Data, Text, Url};
 
 /// What a message's id stands for (`a2a-tck`).
@@ -62,13 +60,13 @@ const BY_ID: &[(&str, Behaviour)] = &[
     ("tck-artifact-data", Artifact(Data)),
     ("tck-message-response", Behaviour::AnswerDirectly),
     ("tck-reject-task", Behaviour::Reject),
-    ("tck-stream-001", WorkThenArtifact(Text("Stream hello from TCK"))),
+    ("tck-stream-001", Artifact(Text("Stream hello from TCK"))),
     ("tck-stream-002", Behaviour::CompleteSilently),
-    ("tck-stream-003", WorkThenArtifact(Text("Stream task lifecycle"))),
-    ("tck-stream-ordering-001", WorkThenArtifact(Text("Ordered output"))),
-    ("tck-stream-artifact-text", WorkThenArtifact(Text("Streamed text content"))),
-    ("tck-stream-artifact-file", WorkThenArtifact(Bytes)),
-    ("tck-stream-artifact-chunked", Behaviour::WorkThenChunks),
+    ("tck-stream-003", Artifact(Text("Stream task lifecycle"))),
+    ("tck-stream-ordering-001", Artifact(Text("Ordered output"))),
+    ("tck-stream-artifact-text", Artifact(Text("Streamed text content"))),
+    ("tck-stream-artifact-file", Artifact(Bytes)),
+    ("tck-stream-artifact-chunked", Behaviour::Chunks),
     ("test-resubscribe-message-id", Behaviour::CompleteAfter(JOINABLE)),
 ];
 
@@ -85,8 +83,8 @@ const BY_TEXT: &[(&str, Behaviour)] = &[
     ("tck-long-running", Behaviour::CompleteAfter(LONG_RUNNING)),
     ("tck-multi-turn", Behaviour::RequireInputOnce),
     ("tck-cancel", Behaviour::WaitForCancel),
-    ("tck-stream-basic", WorkThenArtifact(Text("Streamed text content"))),
-    ("tck-stream-chunked", Behaviour::WorkThenChunks),
+    ("tck-stream-basic", Artifact(Text("Streamed text content"))),
+    ("tck-stream-chunked", Behaviour::Chunks),
     ("tck-task-failure", Behaviour::Fail),
 ];
 
