@@ -266,8 +266,22 @@ pub struct Event {
     pub sequence: Option<u64>,
     /// The `StreamResponse`.
     pub data: Value,
-    /// Its text as it came; in gRPC, as it would be in JSON.
+    /// Its text as it came, in JSON-RPC with the envelope; in gRPC, as it would be in JSON.
     pub text: String,
+}
+
+impl Event {
+    /// What is the same whichever request and binding it came through.
+    #[must_use]
+    pub fn content(&self) -> (Option<u64>, &Value) {
+        (self.sequence, &self.data)
+    }
+}
+
+/// The contents of these events.
+#[must_use]
+pub fn contents(events: &[Event]) -> Vec<(Option<u64>, &Value)> {
+    events.iter().map(Event::content).collect()
 }
 
 /// An open stream. Dropping it drops its connection.

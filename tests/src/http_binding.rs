@@ -14,15 +14,19 @@ pub struct HttpClient {
     binding: Binding,
     addr: SocketAddr,
     kept: Option<Connection>,
+    spare: Option<Connection>,
     id: u64,
 }
 
 impl HttpClient {
-    pub(crate) fn new(binding: Binding, addr: SocketAddr) -> Self {
+    /// A client of one of the two.
+    #[must_use]
+    pub fn new(binding: Binding, addr: SocketAddr) -> Self {
         Self {
             binding,
             addr,
             kept: None,
+            spare: None,
             id: 0,
         }
     }
@@ -47,8 +51,26 @@ impl HttpClient {
         read(self.binding, self.id, &answer.head, answer.json())
     }
 
-    pub(crate) async fn open(&mut self, call: &Call) -> Result<HttpStream, CallError> {
-        let mut connection = Connection::open(self.addr).await?;
+    /// Connects for the next stream.
+    ///
+    /// # Errors
+    ///
+    /// When nobody listens.
+    pub async fn prepare(&mut self) -> Result<(), CallError> {
+        self.spare = Some(Connection::open(self.addr).await?);
+        Ok(())
+    }
+
+    /// Asks for a stream: see [`crate::Client::open`].
+    ///
+    /// # Errors
+    ///
+    /// When the server refuses, or is gone.
+    pub async fn open(&mut self, call: &Call) -> Result<HttpStream, CallError> {
+        let mut connection = match self.spare.take() {
+            Some(connection) => connection,
+            None => Connection::open(self.addr).await?,
+        };
         let request = self.request(call).with("Accept", "text/event-stream");
         let head = connection.send(&request).await?;
         assert_eq!(head.header("a2a-version"), Some("1.0"), "{head:?}");
@@ -160,7 +182,12 @@ pub struct HttpStream {
 }
 
 impl HttpStream {
-    pub(crate) async fn next(&mut self) -> Result<Option<Event>, CallError> {
+    /// The next item: see [`crate::Stream::next`].
+    ///
+    /// # Errors
+    ///
+    /// When the stream ended with an error, or was cut.
+    pub async fn next(&mut self) -> Result<Option<Event>, CallError> {
         loop {
             match self.items.next().await? {
                 None => return Ok(None),

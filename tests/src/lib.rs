@@ -30,7 +30,7 @@ pub mod task;
 use std::future::Future;
 use std::time::Duration;
 
-pub use client::{Binding, Call, CallError, Client, Event, Operation, Stream};
+pub use client::{Binding, Call, CallError, Client, Event, Operation, Stream, contents};
 pub use grpc::Channel;
 pub use refusal::Refusal;
 pub use server::{Server, Store};

@@ -74,7 +74,8 @@ pub fn text_of(task: &Value) -> String {
         .collect()
 }
 
-/// What the items of a stream, of which the first is the task, add up to.
+/// What the items of a stream, of which the first is the task, add up to. Messages of callers are in
+/// no event: the history is right as long as none came.
 ///
 /// # Panics
 ///
@@ -89,7 +90,7 @@ pub fn fold(events: &[Event]) -> Value {
     );
     for event in &events[1..] {
         if let Some(update) = event.data.get("statusUpdate") {
-            task["status"] = update["status"].clone();
+            fold_status(&mut task, &update["status"]);
         } else if let Some(update) = event.data.get("artifactUpdate") {
             fold_artifact(&mut task, update);
         } else {
@@ -97,6 +98,18 @@ pub fn fold(events: &[Event]) -> Value {
         }
     }
     task
+}
+
+/// A status message becomes history once the next status replaces it.
+fn fold_status(task: &mut Value, status: &Value) {
+    if let Some(replaced) = task["status"].get("message").cloned() {
+        if !task["history"].is_array() {
+            task["history"] = json!([]);
+        }
+        let history = task["history"].as_array_mut().expect("it is a list");
+        history.push(replaced);
+    }
+    task["status"] = status.clone();
 }
 
 fn fold_artifact(task: &mut Value, update: &Value) {

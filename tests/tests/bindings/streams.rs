@@ -1,7 +1,7 @@
 //! SendStreamingMessage, SubscribeToTask and resuming.
 
 use longhaul_tests::task::{assert_numbered, fold, id_of, say, say_to, state_of, text_of};
-use longhaul_tests::{Call, Event, Operation};
+use longhaul_tests::{Call, Event, Operation, contents};
 use serde_json::json;
 
 fn send(text: &str) -> Call {
@@ -86,17 +86,32 @@ crate::scenarios! {
     }
 
     async fn ended_task_has_no_stream_but_its_log_is_there(s) {
-        let whole = s.collect(&send("chunks 5")).await;
-        let id = id_of(&whole[0].data);
-        s.refused_call(&subscribe(&id), "UNSUPPORTED_OPERATION").await;
-        for (cut, event) in whole.iter().enumerate() {
-            let number = event.sequence.unwrap();
-            let resumed = s.collect(&subscribe(&id).after(number)).await;
-            assert_numbered(&resumed, number);
-            assert_eq!(resumed[1..], whole[cut + 1..]);
-            let (expected, got) = (fold(&whole[..=cut]), &resumed[0].data["task"]);
-            assert_eq!((&got["status"], got.get("artifacts")), (&expected["status"], expected.get("artifacts")));
+        for text in ["chunks 5", "burst 5", "fail late"] {
+            let whole = s.collect(&send(text)).await;
+            let id = id_of(&whole[0].data);
+            s.refused_call(&subscribe(&id), "UNSUPPORTED_OPERATION").await;
+            for (cut, event) in whole.iter().enumerate() {
+                let number = event.sequence.unwrap();
+                let resumed = s.collect(&subscribe(&id).after(number)).await;
+                assert_numbered(&resumed, number);
+                assert_eq!(contents(&resumed[1..]), contents(&whole[cut + 1..]));
+                // The first item is the task as it stood there, with its history.
+                assert_eq!(resumed[0].data["task"], fold(&whole[..=cut]), "{text} at {number}");
+            }
         }
+    }
+
+    async fn first_item_of_a_stream_is_the_task_at_its_number(s) {
+        let asked = s.send(say("input"), "INPUT_REQUIRED").await;
+        let id = id_of(&asked);
+        let more = s.collect(&Call::new(Operation::SendStreamingMessage, say_to(&id, "more"))).await;
+        let number = more[0].sequence.unwrap();
+        let resumed = s.collect(&subscribe(&id).after(number)).await;
+        assert_eq!(contents(&resumed), contents(&more));
+        let whole = s.collect(&subscribe(&id).after(1)).await;
+        let question = whole.iter().find(|event| state_of(&event.data) == "INPUT_REQUIRED").unwrap();
+        let before = s.collect(&subscribe(&id).after(question.sequence.unwrap())).await;
+        assert_eq!(before[0].data["task"], asked, "what came after is not shown before");
     }
 
     async fn unknown_event_id_gives_the_task_as_it_is(s) {
