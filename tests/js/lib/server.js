@@ -24,6 +24,11 @@ async function freePort() {
   return port;
 }
 
+function environment() {
+  const foreign = ([name]) => name.startsWith('LONGHAUL_') || name === 'RUST_LOG';
+  return Object.fromEntries(Object.entries(process.env).filter((entry) => !foreign(entry)));
+}
+
 /** Starts a server and returns when it says that it is ready. */
 export async function startServer(store) {
   const folder = mkdtempSync(join(tmpdir(), 'longhaul-js-'));
@@ -41,7 +46,8 @@ export async function startServer(store) {
       '--store',
       store,
     ],
-    { stdio: ['ignore', output, output] },
+    // Neither a configuration file nor a variable of somebody else's may change the settings.
+    { stdio: ['ignore', output, output], cwd: folder, env: environment() },
   );
   const ended = once(child, 'exit');
   const url = `http://127.0.0.1:${port}`;

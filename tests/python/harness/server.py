@@ -24,6 +24,12 @@ def free_port() -> int:
         return probe.getsockname()[1]
 
 
+def environment() -> dict[str, str]:
+    """Our environment without what would change the server's settings."""
+    ours = {k: v for k, v in os.environ.items() if not k.startswith(('LONGHAUL_', 'RUST_LOG'))}
+    return {**ours, 'RUST_BACKTRACE': '1', 'NO_COLOR': '1'}
+
+
 class ServerFailed(AssertionError):
     """The process ended, or never became ready; the message holds the end of its log."""
 
@@ -110,7 +116,9 @@ class Server:
                 stdin=subprocess.DEVNULL,
                 stdout=log,
                 stderr=subprocess.STDOUT,
-                env={**os.environ, 'RUST_BACKTRACE': '1', 'NO_COLOR': '1'},
+                env=environment(),
+                # A configuration file of somebody else's folder must not be read.
+                cwd=self.data,
             )
         self._card = None
         self._wait_ready()

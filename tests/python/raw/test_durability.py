@@ -11,7 +11,7 @@ import pytest
 
 from harness.errors import refused
 from harness.jsonish import state_of
-from harness.server import Server
+from harness.server import Server, environment
 from harness.wire import Event, Wire, data_of, next_event, rest_of
 
 Connect = Callable[[Server, str], Wire]
@@ -140,6 +140,8 @@ async def test_second_server_on_the_same_data_is_refused_in_plain_words(
         '127.0.0.1:0',
         '--data',
         str(server.data),
+        cwd=tmp_path,
+        env=environment(),
         stdout=asyncio.subprocess.PIPE,
         stderr=asyncio.subprocess.STDOUT,
     )
