@@ -28,7 +28,7 @@ fn run(command: &Command) -> anyhow::Result<()> {
         Command::Serve(flags) => serve::run(Served::Command, load(&flags.common, &flags.layer(), &environment())?),
         Command::DemoServer(flags) => serve::run(Served::Demo, load(flags, &flags.layer(), &environment())?),
         Command::Config(flags) => {
-            print_to_stdout(&load(&flags.common, &flags.layer(), &environment())?.to_toml());
+            print_to_stdout(&load(&flags.common, &flags.layer(), &environment())?.in_effect().to_toml());
             Ok(())
         }
     }

@@ -193,23 +193,46 @@ impl Settings {
         Ok(settings)
     }
 
+    /// The command that is served, if there is one.
+    pub fn served(&self) -> Option<ServedAgent<'_>> {
+        self.agent.command.as_ref().map(|command| match command {
+            AgentCommand::Exec(command) => ServedAgent::Exec(command),
+            AgentCommand::ExecJsonl(command) => ServedAgent::ExecJsonl(command),
+        })
+    }
+
+    /// The settings with the values that follow from the command where nobody set another.
+    #[must_use]
+    pub fn in_effect(mut self) -> Self {
+        if let Some(served) = self.served() {
+            let (card, workers) = (self.card.clone().with_defaults(served), self.workers_max(served));
+            self.card = card;
+            self.agent.workers_max = Some(workers);
+        }
+        self
+    }
+
+    fn workers_max(&self, served: ServedAgent<'_>) -> usize {
+        let default = match served {
+            // Each is a process.
+            ServedAgent::Exec(_) | ServedAgent::ExecJsonl(_) => 64,
+            ServedAgent::Demo => longhaul_engine::Config::default().workers_max,
+        };
+        self.agent.workers_max.unwrap_or(default)
+    }
+
     /// The engine's part of it.
     pub fn engine(&self, served: ServedAgent<'_>) -> longhaul_engine::Config {
         let agent = &self.agent;
-        let defaults = longhaul_engine::Config::default();
-        let workers_default = match served {
-            ServedAgent::Exec(_) | ServedAgent::ExecJsonl(_) => 64,
-            ServedAgent::Demo => defaults.workers_max,
-        };
         longhaul_engine::Config {
-            workers_max: agent.workers_max.unwrap_or(workers_default),
+            workers_max: self.workers_max(served),
             attempts_max: agent.attempts_max,
             cancel_grace: agent.cancel_grace,
             accept_timeout: agent.accept_timeout,
             dedup: agent.dedup,
             dedup_window: agent.dedup_window,
             input_modes: self.card.all_input_modes(served),
-            ..defaults
+            ..longhaul_engine::Config::default()
         }
     }
 }

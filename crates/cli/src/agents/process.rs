@@ -201,13 +201,11 @@ pub async fn stop_when_canceled(turn: &Turn, group: Group, kill_after: Duration)
 pub async fn watch(process: &mut Process, keeper: impl Future<Output = ()>, ended: &CancellationToken) -> std::io::Result<ExitStatus> {
     let mut keeper = pin!(keeper);
     let mut waiting = pin!(process.ended());
-    let status = loop {
-        tokio::select! {
-            biased;
-            status = &mut waiting => break status,
-            // A keeper never returns; should one, there is only the command to wait for.
-            () = &mut keeper => break waiting.await,
-        }
+    let status = tokio::select! {
+        biased;
+        status = &mut waiting => status,
+        // A keeper never returns; should one, there is only the command to wait for.
+        () = &mut keeper => waiting.await,
     };
     ended.cancel();
     status
