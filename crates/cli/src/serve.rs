@@ -37,7 +37,7 @@ async fn serve(served: Served, settings: Settings) -> anyhow::Result<()> {
     let address = resolve(&settings.server.listen).context(Attempt::new(format!("cannot listen on {}", settings.server.listen)))?;
     let mut signals = Signals::new().context(Attempt::new("cannot wait for signals"))?;
     let (store, clock) = open_store(&settings)?;
-    let parts = EngineParts { store: Arc::clone(&store), agent, clock, ids: Arc::new(RandomIds), config: settings.engine(card_of) };
+    let parts = EngineParts { store, agent, clock, ids: Arc::new(RandomIds), config: settings.engine(card_of) };
     let engine = Engine::new(parts);
     let config = server_config(&settings, card_of);
     let server = Server::bind(address, config, engine.clone()).await.map_err(bind_failed)?;
@@ -58,14 +58,7 @@ async fn serve(served: Served, settings: Settings) -> anyhow::Result<()> {
             std::process::exit(1);
         }
     }
-    close(store.as_ref()).await
-}
-
-/// Closing twice is no failure: the engine may have closed it.
-async fn close(store: &dyn Store) -> anyhow::Result<()> {
-    if store.check().await.is_ok() {
-        store.close().await.context(Attempt::new("cannot close the store"))?;
-    }
+    engine.close().await.context(Attempt::new("cannot end in order"))?;
     tracing::info!("ended");
     Ok(())
 }

@@ -1,5 +1,7 @@
 //! The binary as its users see it: what it prints, what it answers, how it ends.
 
+#![expect(clippy::expect_used, clippy::panic, clippy::indexing_slicing, reason = "helpers of tests, which fail by panicking")]
+
 use std::io::{BufRead as _, BufReader, Read as _, Write as _};
 use std::net::TcpStream;
 use std::path::PathBuf;

@@ -122,6 +122,9 @@ async fn work(words: &Words, turn: &Turn) -> Result<bool, AgentError> {
     }
     for number in 1..=words.burst {
         turn.progress(vec![text_part(format!("{number} of {}", words.burst))]).await?;
+        if turn.is_canceled() && !words.stubborn {
+            return Ok(false);
+        }
     }
     for number in 1..=words.chunks {
         let artifact = artifact("chunks", vec![text_part(format!("chunk {number}\n"))]);
