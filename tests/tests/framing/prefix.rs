@@ -24,7 +24,7 @@ async fn server() -> (Server, Connection, Folder) {
 
 #[tokio::test]
 async fn each_binding_is_below_the_prefix() {
-    let (server, mut connection, _folder) = server().await;
+    let (_server, mut connection, _folder) = server().await;
     for path in [PREFIX.to_owned(), format!("{PREFIX}/")] {
         let request = Request::new("POST", &path)
             .v1()
@@ -50,15 +50,33 @@ async fn each_binding_is_below_the_prefix() {
         let read = exchange(&mut connection, &Request::get(&path).v1()).await;
         assert_eq!(read.json(), answer.json()["task"]);
     }
+}
+
+#[tokio::test]
+async fn grpc_is_at_its_address_and_below_the_prefix() {
+    let (server, mut connection, _folder) = server().await;
+    let path = format!("{PREFIX}/message:send");
+    exchange(
+        &mut connection,
+        &Request::new("POST", &path).v1().json(&say("echo")),
+    )
+    .await;
     let channel = Channel::open(server.addr()).await.unwrap();
-    let origin: Uri = format!("{}agents/one", channel.origin).parse().unwrap();
-    let mut client = A2aServiceClient::with_origin(channel, origin);
-    let mut request = tonic::Request::new(a2a::ListTasksRequest::default());
-    request
-        .metadata_mut()
-        .insert("a2a-version", "1.0".parse().unwrap());
-    let page = client.list_tasks(request).await.unwrap().into_inner();
-    assert_eq!(page.total_size, 1);
+    // The card names host and port alone, as the proto says, so the plain path has to do.
+    for origin in [
+        channel.origin.to_string(),
+        format!("{}agents/one", channel.origin),
+    ] {
+        let origin: Uri = origin.parse().unwrap();
+        let mut client = A2aServiceClient::with_origin(channel.clone(), origin.clone());
+        let mut request = tonic::Request::new(a2a::ListTasksRequest::default());
+        request
+            .metadata_mut()
+            .insert("a2a-version", "1.0".parse().unwrap());
+        let page = client.list_tasks(request).await;
+        let page = page.unwrap_or_else(|status| panic!("{origin}: {status:?}"));
+        assert_eq!(page.into_inner().total_size, 1);
+    }
 }
 
 #[tokio::test]

@@ -45,7 +45,10 @@ impl Ledger {
             }
             known.messages.insert(message.to_owned());
         }
-        note_status(known, &task["status"]);
+        note_end(known, &task["status"]);
+        if state_of(task) == "INPUT_REQUIRED" && known.messages.len() <= 1 {
+            known.question = Some(task["status"].clone());
+        }
     }
 
     /// Notes an item of a task's stream.
@@ -68,7 +71,7 @@ impl Ledger {
             "event {sequence} of {id} was told in two ways"
         );
         if let Some(update) = event.data.get("statusUpdate") {
-            note_status(known, &update["status"]);
+            note_end(known, &update["status"]);
         }
     }
 
@@ -77,13 +80,14 @@ impl Ledger {
         self.change(id, |known| known.question = None);
     }
 
-    /// Counts a kill for the tasks of this context that are not known to have ended.
-    pub fn count_kill(&self, context: &str) {
+    /// Counts a kill for the tasks of this context that were neither known to have ended nor to wait
+    /// for their caller, and returns how many those were.
+    pub fn count_kill(&self, context: &str) -> usize {
         let mut all = self.0.lock().unwrap();
-        let open = all
-            .values_mut()
-            .filter(|it| it.context == context && it.ended.is_none());
-        open.for_each(|known| known.kills += 1);
+        let open = all.values_mut().filter(|known| {
+            known.context == context && known.ended.is_none() && known.question.is_none()
+        });
+        open.map(|known| known.kills += 1).count()
     }
 
     /// The ids of all tasks, or of those of a context.
@@ -111,14 +115,11 @@ impl Ledger {
     }
 }
 
-fn note_status(known: &mut Known, status: &Value) {
+fn note_end(known: &mut Known, status: &Value) {
     let state = status["state"].as_str().unwrap_or_default();
-    let state = state.trim_start_matches("TASK_STATE_");
-    if is_terminal(state) {
+    if is_terminal(state.trim_start_matches("TASK_STATE_")) {
         let ended = known.ended.get_or_insert_with(|| status.clone());
         assert_eq!(ended, status, "a final status has changed");
-    } else if state == "INPUT_REQUIRED" && known.messages.len() <= 1 {
-        known.question = Some(status.clone());
     }
 }
 

@@ -69,7 +69,7 @@ async fn what_was_told_before_a_kill_holds_after_it() {
     let ledger = Ledger::default();
 
     let begun = Instant::now();
-    let (mut rounds, mut kills) = (0_u64, 0);
+    let (mut rounds, mut kills, mut interrupted) = (0_u64, 0, 0);
     while kills < setting("LONGHAUL_KILLS").unwrap_or(KILLS) {
         if begun.elapsed() > TIME_MAX && kills >= KILLS_MIN {
             println!("stopped after {kills} kills");
@@ -87,7 +87,7 @@ async fn what_was_told_before_a_kill_holds_after_it() {
         server.kill().await;
         kills += 1;
         callers.join_all().await;
-        ledger.count_kill(&context);
+        interrupted += ledger.count_kill(&context);
         // Now and then it is killed again while it puts things in order.
         while dice.random_ratio(1, 4) {
             server.run().await;
@@ -100,9 +100,10 @@ async fn what_was_told_before_a_kill_holds_after_it() {
         checker.check_round(&ledger, &context, &mut dice).await;
     }
     checker.check_all(&ledger).await;
+    let tasks = ledger.ids(None).len();
     println!(
-        "{kills} kills, {} tasks, {:?}",
-        ledger.ids(None).len(),
+        "{kills} kills, {interrupted} of {tasks} tasks interrupted, {:?}",
         begun.elapsed()
     );
+    assert!(interrupted > 0, "no kill hit a task at work");
 }
