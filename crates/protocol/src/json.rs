@@ -12,6 +12,7 @@ mod member;
 mod path;
 mod value;
 
+use std::cell::RefCell;
 use std::fmt;
 
 use bytes::Bytes;
@@ -118,11 +119,23 @@ fn explain<T: ProtoJson>(json: &[u8]) -> Result<T, JsonError> {
 /// Writes one message, without white space.
 #[must_use]
 pub fn to_json<T: ProtoJson>(message: &T) -> Bytes {
-    let mut out = Vec::with_capacity(256);
-    #[expect(
-        clippy::expect_used,
-        reason = "writes to memory, and all keys are strings"
-    )]
-    serde_json::to_writer(&mut out, message).expect("a wire message has a JSON form");
-    Bytes::from(out)
+    SCRATCH.with_borrow_mut(|out| {
+        out.clear();
+        #[expect(
+            clippy::expect_used,
+            reason = "writes to memory, and all keys are strings"
+        )]
+        serde_json::to_writer(&mut *out, message).expect("a wire message has a JSON form");
+        let json = Bytes::copy_from_slice(out);
+        out.shrink_to(SCRATCH_BYTES_MAX);
+        json
+    })
+}
+
+/// How much memory each thread keeps for writing.
+const SCRATCH_BYTES_MAX: usize = 64 * 1024;
+
+thread_local! {
+    /// Where messages are written first, so that what is kept of them has the very size.
+    static SCRATCH: RefCell<Vec<u8>> = const { RefCell::new(Vec::new()) };
 }

@@ -1,5 +1,7 @@
 //! A message and an artifact that keep the rules of the protocol, so that nobody checks them again.
 
+use std::sync::Arc;
+
 use serde::{Deserialize, Deserializer, Serialize, Serializer, de};
 
 use crate::error::FieldViolation;
@@ -10,8 +12,15 @@ use crate::state::Role;
 use crate::wire;
 
 /// A message with a valid id, a known role and at least one part, each with content (§4.1.4).
+///
+/// It does not change once it is made, so a clone is the same one.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Message {
+    checked: Arc<Checked>,
+}
+
+#[derive(Clone, Debug, PartialEq)]
+struct Checked {
     wire: wire::Message,
     id: MessageId,
     role: Role,
@@ -27,7 +36,7 @@ impl Message {
         let violations = wire.violations();
         let id = MessageId::new(&wire.message_id);
         match (id, wire.role.known()) {
-            (Ok(id), Some(role)) if violations.is_empty() => Ok(Self { wire, id, role }),
+            (Ok(id), Some(role)) if violations.is_empty() => Ok(Self::checked(wire, id, role)),
             _ => Err(violations),
         }
     }
@@ -41,49 +50,54 @@ impl Message {
             parts: vec![wire::Part::text(text)],
             ..wire::Message::default()
         };
+        Self::checked(wire, id, Role::Agent)
+    }
+
+    fn checked(wire: wire::Message, id: MessageId, role: Role) -> Self {
         Self {
-            wire,
-            id,
-            role: Role::Agent,
+            checked: Arc::new(Checked { wire, id, role }),
         }
     }
 
     /// The same message, in this context and of this task.
     #[must_use]
     pub fn with_task(mut self, context_id: &ContextId, task_id: Option<&TaskId>) -> Self {
-        self.wire.context_id = context_id.as_str().to_owned();
-        self.wire.task_id = task_id.map(|id| id.as_str().to_owned()).unwrap_or_default();
+        let wire = &mut Arc::make_mut(&mut self.checked).wire;
+        wire.context_id = context_id.as_str().to_owned();
+        wire.task_id = task_id
+            .map(|id| id.as_str().to_owned())
+            .unwrap_or_default();
         self
     }
 
     /// The id that the sender gave it.
     #[must_use]
     pub fn id(&self) -> &MessageId {
-        &self.id
+        &self.checked.id
     }
 
     /// Who sent it.
     #[must_use]
     pub fn role(&self) -> Role {
-        self.role
+        self.checked.role
     }
 
     /// The context that the sender named.
     #[must_use]
     pub fn context_id(&self) -> Option<ContextId> {
-        ContextId::new(&self.wire.context_id).ok()
+        ContextId::new(&self.as_wire().context_id).ok()
     }
 
     /// The task that the sender named.
     #[must_use]
     pub fn task_id(&self) -> Option<TaskId> {
-        TaskId::new(&self.wire.task_id).ok()
+        TaskId::new(&self.as_wire().task_id).ok()
     }
 
     /// The content; never empty.
     #[must_use]
     pub fn parts(&self) -> &[wire::Part] {
-        &self.wire.parts
+        &self.as_wire().parts
     }
 
     /// The text parts, joined by newlines; empty when there are none.
@@ -101,13 +115,13 @@ impl Message {
     /// The message as it is on the wire.
     #[must_use]
     pub fn as_wire(&self) -> &wire::Message {
-        &self.wire
+        &self.checked.wire
     }
 
     /// The message as it is on the wire.
     #[must_use]
     pub fn into_wire(self) -> wire::Message {
-        self.wire
+        Arc::unwrap_or_clone(self.checked).wire
     }
 }
 
@@ -172,7 +186,7 @@ macro_rules! json_as_on_the_wire {
     ($($name:ident)+) => {$(
         impl Serialize for $name {
             fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-                self.wire.serialize(serializer)
+                self.as_wire().serialize(serializer)
             }
         }
 
@@ -200,7 +214,7 @@ macro_rules! json_as_on_the_wire {
 
         impl From<$name> for wire::$name {
             fn from(value: $name) -> Self {
-                value.wire
+                value.into_wire()
             }
         }
     )+};
