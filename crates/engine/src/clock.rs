@@ -1,4 +1,7 @@
 use std::fmt;
+use std::future::poll_fn;
+use std::pin::pin;
+use std::task::Poll;
 use std::time::Duration;
 
 use async_trait::async_trait;
@@ -61,6 +64,11 @@ impl Clock for SystemClock {
 
 /// Waits for a future, but not longer than `limit` by this clock; `None` when the time is up.
 pub(crate) async fn within<T>(clock: &dyn Clock, limit: Duration, future: impl Future<Output = T>) -> Option<T> {
+    let mut future = pin!(future);
+    // Most are ready at once, and then no timer is made.
+    if let Poll::Ready(output) = poll_fn(|context| Poll::Ready(future.as_mut().poll(context))).await {
+        return Some(output);
+    }
     tokio::select! {
         biased;
         output = future => Some(output),

@@ -67,15 +67,17 @@ impl View {
     }
 
     /// Takes in a commit; `None` when somebody else wrote in between, or when it grows too large.
-    fn grown(mut self, group: &Group, head: &TaskHead) -> Option<Self> {
+    fn grown(mut self, group: &Group, writes: VecDeque<Write>, head: &TaskHead) -> Option<Self> {
         self.sequence += group.events.len() as u64;
         self.bytes += group.events.iter().map(|event| event.payload.len()).sum::<usize>();
         if self.sequence != head.last_sequence || self.bytes > VIEW_BYTES_MAX {
             return None;
         }
-        for event in &group.events {
-            if let Some(update) = artifact_update(event.kind, 0, &event.payload).ok()? {
-                self.fold.apply(update);
+        for write in writes {
+            let Write::Artifact(_, update) = write else { continue };
+            match update?.payload {
+                Some(wire::StreamResponsePayload::ArtifactUpdate(update)) => self.fold.apply(update),
+                _ => return None,
             }
         }
         self.task.history.extend(group.history.iter().map(|message| message.as_wire().clone()));
@@ -96,7 +98,7 @@ impl View {
 /// The lease is over: whatever the agent does counts no more.
 struct Lost;
 
-type Stored = Result<(TaskHead, Group), Lost>;
+type Stored = Result<(TaskHead, Group, VecDeque<Write>), Lost>;
 
 /// What one commit writes.
 #[derive(Debug, Default)]
@@ -112,7 +114,7 @@ pub(crate) async fn drive(inner: Arc<Inner>, start: TurnStart) -> TurnEnd {
     let TurnStart { scope, head, message, request, mut view, worker, message_sequence, missed } = start;
     let mut end = TurnEnd { head: None, view: None };
     let Some((ledger, resumed)) = at_last(&inner, &head, || past(&inner, &head, message_sequence)).await else { return end };
-    let shared = Arc::new(shared(&inner, &head, ledger));
+    let shared = Arc::new(shared(&inner, &head, ledger, view.is_some()));
     let registered = inner.running.register(Arc::clone(&shared));
     let mut head = head;
     if inner.running.missed() != missed {
@@ -140,8 +142,8 @@ pub(crate) async fn drive(inner: Arc<Inner>, start: TurnStart) -> TurnEnd {
             }
             stored = async { match commit.as_mut() { Some(commit) => commit.await, None => std::future::pending().await } } => {
                 commit = None;
-                let Ok((new_head, group)) = stored else { break };
-                view = view.take().and_then(|view| view.grown(&group, &new_head));
+                let Ok((new_head, group, writes)) = stored else { break };
+                view = view.take().and_then(|view| view.grown(&group, writes, &new_head));
                 head = new_head;
                 if !head.leased {
                     end.view = view.take().map(|view| view.into_task(&head));
@@ -168,13 +170,13 @@ pub(crate) async fn drive(inner: Arc<Inner>, start: TurnStart) -> TurnEnd {
     end
 }
 
-fn shared(inner: &Arc<Inner>, head: &TaskHead, ledger: ArtifactLedger) -> TurnShared {
+fn shared(inner: &Arc<Inner>, head: &TaskHead, ledger: ArtifactLedger, keeps_updates: bool) -> TurnShared {
     let (ids, clock) = (Arc::clone(&inner.ids), Arc::clone(&inner.clock));
     let message_ids = MessageIds(Arc::new(move || ids.message_id(clock.now())));
     let state = TurnState { ledger, turn_message: head.turn_message, ..TurnState::default() };
     let (task_id, context_id) = (head.id.clone(), head.context_id.clone());
     let event_bytes_max = inner.config.event_bytes_max;
-    TurnShared::new(task_id, context_id, head.attempt, head.epoch, event_bytes_max, Arc::clone(&inner.store), message_ids, state)
+    TurnShared::new(task_id, context_id, head.attempt, head.epoch, event_bytes_max, keeps_updates, Arc::clone(&inner.store), message_ids, state)
 }
 
 /// Reads what a turn needs before it can run, again while the store can't: its lease is taken. `None` when the engine goes
@@ -275,7 +277,7 @@ async fn store(
                 if group.decides {
                     log_change(&next, committed.last_sequence);
                 }
-                return Ok((next, group));
+                return Ok((next, group, writes));
             }
             Err(StoreError::Conflict { .. }) => match inner.store.load(&scope, &head.id).await {
                 Ok(Some(newer)) => head = newer,
@@ -327,7 +329,7 @@ fn group(
     };
     for write in writes {
         match write {
-            Write::Artifact(event) => group.events.push(NewEvent { kind: EventKind::Artifact, payload: event.payload.clone() }),
+            Write::Artifact(event, _) => group.events.push(event.clone()),
             Write::Progress(progress) => {
                 let Progress { message, metadata } = Progress::clone(progress);
                 step(&mut group, &mut next, Command::Progress { message, metadata })?;

@@ -237,7 +237,7 @@ impl Inner {
         };
         let accept = self.ask_the_agent(send).await?;
         let task_id = self.ids.task_id(&send.scope.tenant, &context_id, now);
-        let message = in_task(&send.message, &context_id, &task_id)?;
+        let message = send.message.clone().with_task(&context_id, Some(&task_id));
         let submitted = TaskHead::submitted(task_id.clone(), context_id.clone(), now);
         let say = |parts: Vec<wire::Part>, task_id: Option<&TaskId>| {
             agent_message(self.ids.message_id(now), &context_id, task_id, parts)
@@ -309,7 +309,7 @@ impl Inner {
             if head.waiting.len() >= self.config.waiting_max {
                 return Err(EngineError::Exhausted(format!("task {task_id} has {} messages waiting already", head.waiting.len())));
             }
-            let message = in_task(&send.message, &head.context_id, task_id)?;
+            let message = send.message.clone().with_task(&head.context_id, Some(task_id));
             let missed = self.running.missed();
             let now = status_time(&head, self.clock.now());
             let worker = if head.state.is_interrupted() { self.free_worker() } else { None };
@@ -443,14 +443,6 @@ fn new_messages(history: Vec<Message>, message: &Message, request: &TurnRequest)
 
 fn refused(task_id: &TaskId, rejection: &Rejection) -> EngineError {
     EngineError::message_refused(task_id, rejection)
-}
-
-/// The message as it is kept: it names its task and context.
-fn in_task(message: &Message, context_id: &ContextId, task_id: &TaskId) -> Result<Message, EngineError> {
-    let mut wire = message.as_wire().clone();
-    wire.context_id = context_id.as_str().to_owned();
-    wire.task_id = task_id.as_str().to_owned();
-    Message::new(wire).map_err(EngineError::Invalid)
 }
 
 /// Work that is done where it is awaited, and goes on by itself when nobody awaits it any more.

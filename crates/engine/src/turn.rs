@@ -231,7 +231,8 @@ pub struct TurnWriter {
 /// One write that is not stored yet.
 #[derive(Debug)]
 pub(crate) enum Write {
-    Artifact(NewEvent),
+    /// With the update itself, if somebody wants to see it besides the log.
+    Artifact(NewEvent, Option<Box<wire::StreamResponse>>),
     Progress(Box<Progress>),
 }
 
@@ -250,6 +251,8 @@ pub(crate) struct TurnShared {
     pub epoch: u64,
     pub cancel: CancellationToken,
     pub event_bytes_max: usize,
+    /// Whether artifact updates are kept for the view of the one who waits.
+    pub keeps_updates: bool,
     pub store: Arc<dyn Store>,
     pub new_message_id: MessageIds,
     state: Mutex<TurnState>,
@@ -293,6 +296,7 @@ impl TurnShared {
         attempt: u32,
         epoch: u64,
         event_bytes_max: usize,
+        keeps_updates: bool,
         store: Arc<dyn Store>,
         new_message_id: MessageIds,
         state: TurnState,
@@ -304,6 +308,7 @@ impl TurnShared {
             epoch,
             cancel: CancellationToken::new(),
             event_bytes_max,
+            keeps_updates,
             store,
             new_message_id,
             state: Mutex::new(state),
@@ -385,16 +390,18 @@ impl TurnWriter {
         let artifact = Artifact::new(piece.artifact).map_err(|violations| TurnError::Invalid { what: "artifact", violations })?;
         let (id, append, last_chunk) = (artifact.id().clone(), piece.append, piece.last_chunk);
         let update = ArtifactUpdate { artifact, append, last_chunk, metadata: piece.metadata };
-        let payload: Bytes = json::to_json(&update.into_wire(&self.shared.task_id, &self.shared.context_id));
+        let update = update.into_wire(&self.shared.task_id, &self.shared.context_id);
+        let payload: Bytes = json::to_json(&update);
         self.shared.check_size(payload.len())?;
+        let mut kept = self.shared.keeps_updates.then(|| Box::new(update));
         self.push(payload.len(), |state| {
             state.ledger.apply(&id, append, last_chunk).map_err(TurnError::Artifact)?;
-            Ok(Write::Artifact(NewEvent { kind: EventKind::Artifact, payload: payload.clone() }))
+            Ok(Write::Artifact(NewEvent { kind: EventKind::Artifact, payload: payload.clone() }, kept.take()))
         })
         .await
     }
 
-    async fn push(&self, bytes: usize, write: impl Fn(&mut TurnState) -> Result<Write, TurnError>) -> Result<(), TurnError> {
+    async fn push(&self, bytes: usize, mut write: impl FnMut(&mut TurnState) -> Result<Write, TurnError>) -> Result<(), TurnError> {
         loop {
             let drained = self.shared.drained.notified();
             tokio::pin!(drained);

@@ -6,11 +6,12 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use async_trait::async_trait;
 use longhaul_lifecycle::TaskHead;
-use longhaul_protocol::{ArtifactId, ContextId, JsonObject, MessageId, TaskId, TaskState, Timestamp, wire};
+use bytes::Bytes;
+use longhaul_protocol::{ArtifactId, ContextId, JsonObject, Message, MessageId, TaskId, TaskState, Timestamp, json, wire};
 
 use crate::{
     ArtifactFold, ArtifactVersion, Claim, Commit, Committed, Dedup, Expect, HistoryLimit, ListCursor, ListPage, ListQuery, NewEvent, NewMessage, Release, Scope, Snapshot,
-    SnapshotQuery, Store, StoreError, StoredEvent, StoredMessage, VersionFold, artifact_update, snapshot_task,
+    SnapshotQuery, Store, StoreError, StoredEvent, StoredMessage, TurnRequest, VersionFold, artifact_update, snapshot_task,
 };
 
 /// Tasks in this process's memory: for trying out and for tests. Nothing outlives the process.
@@ -22,51 +23,66 @@ pub struct MemoryStore {
 /// The place of a task in a list: by status time, the newest first.
 type Place = (Reverse<Timestamp>, Reverse<TaskId>);
 
-/// The tasks of one scope, in one context or in all, in one state. Most contexts have one task, so one costs no tree.
+/// The tasks of one scope, in one context or in all, by state. Most contexts have one task, so one costs no tree.
 #[derive(Debug)]
 enum Listed {
-    One(Place),
-    Many(BTreeSet<Place>),
+    One(TaskState, Place),
+    Many(Box<[BTreeSet<Place>; TaskState::ALL.len()]>),
 }
 
 impl Listed {
-    fn insert(&mut self, place: Place) {
+    fn insert(&mut self, state: TaskState, place: Place) {
+        if let Self::One(known, first) = self {
+            let mut places: Box<[BTreeSet<Place>; TaskState::ALL.len()]> = Box::default();
+            set_of(&mut places, *known).insert(first.clone());
+            *self = Self::Many(places);
+        }
+        if let Self::Many(places) = self {
+            set_of(places, state).insert(place);
+        }
+    }
+
+    /// A task's state or time has changed.
+    fn moved(&mut self, before: (TaskState, &Place), after: (TaskState, Place)) {
         match self {
+            Self::One(state, only) => (*state, *only) = after,
             Self::Many(places) => {
-                places.insert(place);
-            }
-            Self::One(first) => *self = Self::Many(BTreeSet::from([first.clone(), place])),
-        }
-    }
-
-    /// Takes a place out, and says whether it was the last one.
-    fn remove(&mut self, place: &Place) -> bool {
-        match self {
-            Self::One(only) => only == place,
-            Self::Many(places) => {
-                places.remove(place);
-                places.is_empty()
+                set_of(places, before.0).remove(before.1);
+                set_of(places, after.0).insert(after.1);
             }
         }
     }
 
-    fn len(&self) -> usize {
+    fn len(&self, state: TaskState) -> usize {
         match self {
-            Self::One(_) => 1,
-            Self::Many(places) => places.len(),
+            Self::One(only, _) => usize::from(*only == state),
+            Self::Many(places) => places.get(place_of(state)).map_or(0, BTreeSet::len),
         }
     }
 
-    /// The places behind `after`, in order.
-    fn behind<'a>(&'a self, after: Option<&'a Place>) -> Box<dyn Iterator<Item = &'a Place> + 'a> {
+    /// The places of a state behind `after`, in order.
+    fn behind<'a>(&'a self, state: TaskState, after: Option<&'a Place>) -> Box<dyn Iterator<Item = &'a Place> + 'a> {
         match self {
-            Self::One(only) => Box::new(std::iter::once(only).filter(move |_| after.is_none_or(|after| after < only))),
+            Self::One(known, only) => {
+                let is_behind = *known == state && after.is_none_or(|after| after < only);
+                Box::new(is_behind.then_some(only).into_iter())
+            }
             Self::Many(places) => {
                 let start = after.map_or(Bound::Unbounded, Bound::Excluded);
-                Box::new(places.range::<Place, _>((start, Bound::Unbounded)))
+                let places = places.get(place_of(state)).into_iter();
+                Box::new(places.flat_map(move |places| places.range::<Place, _>((start, Bound::Unbounded))))
             }
         }
     }
+}
+
+fn place_of(state: TaskState) -> usize {
+    TaskState::ALL.iter().position(|known| *known == state).unwrap_or(0)
+}
+
+fn set_of(places: &mut [BTreeSet<Place>; TaskState::ALL.len()], state: TaskState) -> &mut BTreeSet<Place> {
+    #[expect(clippy::indexing_slicing, reason = "there is a set for each state")]
+    &mut places[place_of(state)]
 }
 
 #[derive(Debug, Default)]
@@ -81,7 +97,7 @@ struct Inner {
 /// Finds tasks by what their heads say.
 #[derive(Debug, Default)]
 struct Index {
-    listed: HashMap<(Scope, Option<ContextId>, TaskState), Listed>,
+    listed: HashMap<(Scope, Option<ContextId>), Listed>,
     due: BTreeSet<(Timestamp, TaskId)>,
 }
 
@@ -91,7 +107,21 @@ struct Entry {
     metadata: Option<JsonObject>,
     head: TaskHead,
     events: Vec<StoredEvent>,
-    messages: Vec<StoredMessage>,
+    messages: Vec<KeptMessage>,
+}
+
+/// A message as JSON, which takes a fraction of the memory that its structs do.
+#[derive(Debug)]
+struct KeptMessage {
+    sequence: u64,
+    json: Bytes,
+    request: Option<Box<TurnRequest>>,
+}
+
+impl KeptMessage {
+    fn read(&self) -> Result<Message, StoreError> {
+        json::from_json(&self.json).map_err(|error| StoreError::corrupt(format!("a message: {error}")))
+    }
 }
 
 #[derive(Debug)]
@@ -120,38 +150,44 @@ impl MemoryStore {
 
 impl Index {
     fn insert(&mut self, scope: &Scope, head: &TaskHead) {
-        let place = (Reverse(head.status_timestamp), Reverse(head.id.clone()));
         for context in [None, Some(head.context_id.clone())] {
-            match self.listed.entry((scope.clone(), context, head.state)) {
-                MapEntry::Occupied(mut listed) => listed.get_mut().insert(place.clone()),
+            match self.listed.entry((scope.clone(), context)) {
+                MapEntry::Occupied(mut listed) => listed.get_mut().insert(head.state, place(head)),
                 MapEntry::Vacant(vacant) => {
-                    vacant.insert(Listed::One(place.clone()));
+                    vacant.insert(Listed::One(head.state, place(head)));
                 }
             }
+        }
+        self.due_again(None, head);
+    }
+
+    fn moved(&mut self, scope: &Scope, before: &TaskHead, after: &TaskHead) {
+        if (before.state, before.status_timestamp) != (after.state, after.status_timestamp) {
+            let place_before = place(before);
+            for context in [None, Some(after.context_id.clone())] {
+                if let Some(listed) = self.listed.get_mut(&(scope.clone(), context)) {
+                    listed.moved((before.state, &place_before), (after.state, place(after)));
+                }
+            }
+        }
+        self.due_again(before.due_at, after);
+    }
+
+    fn due_again(&mut self, before: Option<Timestamp>, head: &TaskHead) {
+        if before == head.due_at {
+            return;
+        }
+        if let Some(before) = before {
+            self.due.remove(&(before, head.id.clone()));
         }
         if let Some(due_at) = head.due_at {
             self.due.insert((due_at, head.id.clone()));
         }
     }
+}
 
-    fn remove(&mut self, scope: &Scope, head: &TaskHead) {
-        let place = (Reverse(head.status_timestamp), Reverse(head.id.clone()));
-        for context in [None, Some(head.context_id.clone())] {
-            if let MapEntry::Occupied(mut listed) = self.listed.entry((scope.clone(), context, head.state))
-                && listed.get_mut().remove(&place)
-            {
-                listed.remove();
-            }
-        }
-        if let Some(due_at) = head.due_at {
-            self.due.remove(&(due_at, head.id.clone()));
-        }
-    }
-
-    fn moved(&mut self, scope: &Scope, before: &TaskHead, after: &TaskHead) {
-        self.remove(scope, before);
-        self.insert(scope, after);
-    }
+fn place(head: &TaskHead) -> Place {
+    (Reverse(head.status_timestamp), Reverse(head.id.clone()))
 }
 
 impl Inner {
@@ -184,7 +220,7 @@ impl Inner {
             return Err(StoreError::corrupt("a new task without a head"));
         };
         let head = TaskHead { last_sequence: 0, ..head };
-        let mut entry = Box::new(Entry { scope: new.scope, metadata: new.metadata, head, events: Vec::new(), messages: Vec::new() });
+        let mut entry = Box::new(Entry { scope: new.scope, metadata: new.metadata, head, events: Vec::with_capacity(commit.events.len()), messages: Vec::with_capacity(commit.messages.len()) });
         let committed = entry.append(commit.events, commit.messages, commit.now);
         self.index.insert(&entry.scope, &entry.head);
         if let Some(dedup) = commit.dedup {
@@ -220,15 +256,17 @@ impl Inner {
         let states = query.state.map_or_else(|| TaskState::ALL.to_vec(), |state| vec![state]);
         let mut places = Vec::new();
         let mut total = 0;
-        for state in states {
-            let Some(listed) = self.index.listed.get(&(query.scope.clone(), query.context_id.clone(), state)) else { continue };
-            let fresh_enough = |place: &&Place| query.status_timestamp_after.is_none_or(|after| place.0.0 >= after);
-            total += match query.status_timestamp_after {
-                None => listed.len(),
-                Some(_) => listed.behind(None).take_while(fresh_enough).count(),
-            };
-            let after = query.after.as_ref().map(|cursor| (Reverse(cursor.timestamp), Reverse(cursor.task_id.clone())));
-            places.extend(listed.behind(after.as_ref()).take_while(fresh_enough).take(query.page_size + 1).cloned());
+        let after = query.after.as_ref().map(|cursor| (Reverse(cursor.timestamp), Reverse(cursor.task_id.clone())));
+        let fresh_enough = |place: &&Place| query.status_timestamp_after.is_none_or(|after| place.0.0 >= after);
+        if let Some(listed) = self.index.listed.get(&(query.scope.clone(), query.context_id.clone())) {
+            for state in states {
+                total += match query.status_timestamp_after {
+                    None => listed.len(state),
+                    Some(_) => listed.behind(state, None).take_while(fresh_enough).count(),
+                };
+                let behind = listed.behind(state, after.as_ref()).take_while(fresh_enough);
+                places.extend(behind.take(query.page_size + 1).cloned());
+            }
         }
         places.sort();
         let more = places.len() > query.page_size;
@@ -251,9 +289,8 @@ impl Entry {
             self.events.push(StoredEvent { sequence, kind: event.kind, timestamp: now, payload: event.payload });
         }
         for new in messages {
-            let ordinal = self.messages.len() as u64;
-            let sequence = self.head.last_sequence;
-            self.messages.push(StoredMessage { ordinal, sequence, message: new.message, request: new.request });
+            let request = (!new.request.is_empty()).then(|| Box::new(new.request));
+            self.messages.push(KeptMessage { sequence: self.head.last_sequence, json: json::to_json(&new.message), request });
         }
         Committed { version: self.head.version, last_sequence: self.head.last_sequence }
     }
@@ -270,7 +307,7 @@ impl Entry {
             HistoryLimit::All => 0,
             HistoryLimit::Latest(limit) => known.clone().count().saturating_sub(limit),
         };
-        let history = known.skip(skip).map(|message| message.message.as_wire().clone()).collect();
+        let history = known.skip(skip).map(|message| message.read().map(Message::into_wire)).collect::<Result<_, _>>()?;
         let events = self.events_until(until);
         let mut fold = ArtifactFold::default();
         if artifacts {
@@ -339,7 +376,12 @@ impl Store for MemoryStore {
     async fn messages(&self, task_id: &TaskId, ordinals: &[u64]) -> Result<Vec<StoredMessage>, StoreError> {
         let inner = self.lock()?;
         let Some(entry) = inner.tasks.get(task_id) else { return Ok(Vec::new()) };
-        Ok(entry.messages.iter().filter(|message| ordinals.contains(&message.ordinal)).cloned().collect())
+        let wanted = (0..).zip(&entry.messages).filter(|(ordinal, _)| ordinals.contains(ordinal));
+        let stored = |(ordinal, kept): (u64, &KeptMessage)| {
+            let request = kept.request.as_deref().cloned().unwrap_or_default();
+            Ok(StoredMessage { ordinal, sequence: kept.sequence, message: kept.read()?, request })
+        };
+        wanted.map(stored).collect()
     }
 
     async fn list(&self, query: ListQuery) -> Result<ListPage, StoreError> {
