@@ -181,7 +181,7 @@ impl Server {
             .open(self.log_path())
             .expect("the log can be written");
         let child = self
-            .command()
+            .command(self.addr)
             .stdout(log.try_clone().expect("a file can be shared"))
             .stderr(log)
             .spawn()
@@ -189,14 +189,22 @@ impl Server {
         self.child = Some(child);
     }
 
-    /// The command line of this server: a second one on the same folder and another port.
+    /// The command line of a server on this folder that listens on `addr`: this one, or another that
+    /// has to be refused.
     #[must_use]
-    pub fn command(&self) -> Command {
+    pub fn command(&self, addr: SocketAddr) -> Command {
         let mut command = Command::new(binary());
+        // Neither a file in the current folder nor a variable of the caller is a setting of the server.
+        command.current_dir(self.folder.path());
+        for (name, _) in std::env::vars_os() {
+            if name.to_string_lossy().starts_with("LONGHAUL_") {
+                command.env_remove(name);
+            }
+        }
         command
             .arg("demo-server")
             .arg("--listen")
-            .arg(self.addr.to_string())
+            .arg(addr.to_string())
             .arg("--data")
             .arg(self.data())
             .arg("--store")

@@ -214,7 +214,7 @@ async fn nothing_that_was_acknowledged_before_the_stop_is_lost() {
 #[tokio::test]
 async fn second_instance_on_the_same_folder_is_refused_with_the_pid() {
     let mut server = Server::start(Store::Sqlite).await;
-    let mut second = second_of(&server);
+    let mut second = server.command(free_addr());
     let output = within(DRAIN_MAX, "the second instance ends", second.output())
         .await
         .unwrap();
@@ -244,22 +244,4 @@ async fn second_instance_on_the_same_folder_is_refused_with_the_pid() {
         .ask(Operation::GetTask, json!({"id": id_of(&answer)}))
         .await;
     assert_eq!(read, answer["task"]);
-}
-
-/// The command of another server on the same folder, at another address.
-fn second_of(server: &Server) -> tokio::process::Command {
-    let mut command = tokio::process::Command::new(longhaul_tests::server::binary());
-    command
-        .args([
-            "demo-server",
-            "--listen",
-            &free_addr().to_string(),
-            "--store",
-            "sqlite",
-            "--data",
-        ])
-        .arg(server.data())
-        .stdin(std::process::Stdio::null())
-        .kill_on_drop(true);
-    command
 }

@@ -66,6 +66,22 @@ crate::scenarios! {
         s.send(say_to(&id_of(&asked), "more"), "COMPLETED").await;
     }
 
+    async fn message_during_a_turn_is_kept_and_its_sender_gets_the_end(s) {
+        let left = s.client.ask(Operation::SendMessage, say_and_leave("slow 1")).await;
+        s.wait_for(&left, "WORKING").await;
+        let more = say_to(&id_of(&left), "more");
+        let done = s.send(more.clone(), "COMPLETED").await;
+        let history = done["history"].as_array().unwrap();
+        assert_eq!(history.len(), 2, "{done}");
+        assert_eq!(history[1]["messageId"], more["message"]["messageId"]);
+    }
+
+    async fn message_during_a_turn_answers_its_question(s) {
+        let left = s.client.ask(Operation::SendMessage, say_and_leave("slow 1 input")).await;
+        s.wait_for(&left, "WORKING").await;
+        s.send(say_to(&id_of(&left), "more"), "COMPLETED").await;
+    }
+
     async fn authorization_goes_on_by_itself(s) {
         let asked = s.send(say("auth"), "AUTH_REQUIRED").await;
         assert_eq!(asked["status"]["message"]["role"], "ROLE_AGENT");
