@@ -65,7 +65,7 @@ impl Default for ServerSettings {
             listen: "127.0.0.1:4100".to_owned(),
             public_url: None,
             prefix: String::new(),
-            keep_alive: Duration::from_secs(15),
+            keep_alive: Duration::from_secs(10),
             body_bytes_max: 16 * 1024 * 1024,
             streams_max: 10_000,
             header_timeout: Duration::from_secs(30),

@@ -4,10 +4,10 @@ use std::sync::Arc;
 
 use longhaul_lifecycle::{Command, Rejection, TaskHead, Writer};
 use longhaul_protocol::{TaskId, wire};
-use longhaul_store::{Commit, Expect, HistoryLimit, NewMessage, Scope, StoreError, TurnRequest};
+use longhaul_store::{Commit, Expect, HistoryLimit, Scope, StoreError};
 
 use crate::clock::within;
-use crate::engine::{Inner, contended, known_form, log_change, status_time};
+use crate::engine::{Inner, contended, known_form, log_change, new_messages, status_time};
 use crate::schedule::decide_all;
 use crate::{Engine, EngineError};
 
@@ -93,13 +93,12 @@ impl Inner {
             if transition.is_empty(&head) {
                 return Ok(Done::Stored { tell_agent });
             }
-            let join = |message| NewMessage { message, request: TurnRequest::default() };
             let commit = Commit {
                 task_id: task_id.clone(),
                 expect: Expect::Version(head.version),
                 head: Some(transition.head.clone()),
                 events: events.clone(),
-                messages: transition.history.into_iter().map(join).collect(),
+                messages: new_messages(transition.history, 0),
                 dedup: None,
                 now,
             };

@@ -9,7 +9,7 @@ use longhaul_lifecycle::{ArtifactLedger, Command, TaskHead, Writer, decide};
 use longhaul_protocol::{ArtifactId, Message, TaskState, wire};
 use longhaul_store::{ArtifactFold, Commit, EventKind, Expect, NewEvent, NewMessage, Scope, StoreError, TurnRequest, artifact_update};
 
-use crate::engine::{Inner, Worker, log_change, status_events, status_time};
+use crate::engine::{Inner, Worker, log_change, new_messages, status_events, status_time};
 use crate::turn::{MessageIds, Progress, TurnShared, TurnState, Write};
 use crate::unwind::CatchUnwind;
 use crate::{AgentError, Outcome, Turn, text_part};
@@ -80,7 +80,7 @@ impl View {
                 _ => return None,
             }
         }
-        self.task.history.extend(group.history.iter().map(|message| message.as_wire().clone()));
+        self.task.history.extend(group.messages.iter().map(|joins| joins.message.as_wire().clone()));
         // A message of a caller that joined meanwhile brings no event, but it counts.
         (!group.decides || self.task.history.len() as u64 == head.messages).then_some(self)
     }
@@ -104,7 +104,7 @@ type Stored = Result<(TaskHead, Group, VecDeque<Write>), Lost>;
 #[derive(Debug, Default)]
 struct Group {
     events: Vec<NewEvent>,
-    history: Vec<Message>,
+    messages: Vec<NewMessage>,
     /// Whether anything but artifacts is written.
     decides: bool,
 }
@@ -260,13 +260,12 @@ async fn store(
             true => Expect::LeaseAndVersion { epoch: shared.epoch, version: head.version },
             false => Expect::Lease { epoch: shared.epoch },
         };
-        let new_message = |message: &Message| NewMessage { message: message.clone(), request: TurnRequest::default() };
         let commit = Commit {
             task_id: head.id.clone(),
             expect,
             head: group.decides.then(|| next.clone()),
             events: group.events.clone(),
-            messages: group.history.iter().map(new_message).collect(),
+            messages: group.messages.clone(),
             dedup: None,
             now: inner.clock.now(),
         };
@@ -322,8 +321,9 @@ fn group(
             Lost
         })?;
         group.decides = true;
+        let events_before = group.events.len();
         group.events.extend(status_events(&transition, &head.id, &head.context_id));
-        group.history.extend(transition.history);
+        group.messages.extend(new_messages(transition.history, events_before));
         *next = transition.head;
         Ok(())
     };

@@ -2,9 +2,9 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
-use longhaul_lifecycle::{TaskHead, Transition};
+use longhaul_lifecycle::{Joins, TaskHead, Transition};
 use longhaul_protocol::{ContextId, TaskId, Timestamp, json, wire};
-use longhaul_store::{EventKind, HistoryLimit, NewEvent, Release, Scope, Snapshot, SnapshotQuery, Store, StoreError};
+use longhaul_store::{EventKind, HistoryLimit, NewEvent, NewMessage, Release, Scope, Snapshot, SnapshotQuery, Store, StoreError};
 use tokio::sync::{Notify, OwnedSemaphorePermit, Semaphore};
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
@@ -244,6 +244,15 @@ pub(crate) fn status_events(transition: &Transition, task_id: &TaskId, context_i
         payload: json::to_json(&update.to_wire(task_id, context_id)),
     };
     transition.updates.iter().map(event).collect()
+}
+
+/// The messages of a transition as a commit joins them, behind so many events that are not of the transition.
+pub(crate) fn new_messages(history: Vec<Joins>, events_before: usize) -> Vec<NewMessage> {
+    let join = |joins: Joins| {
+        let events = if joins.updates == 0 { 0 } else { events_before + joins.updates };
+        NewMessage::new(joins.message, events)
+    };
+    history.into_iter().map(join).collect()
 }
 
 /// One line for each change of a task.

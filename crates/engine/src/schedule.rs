@@ -4,13 +4,13 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
 
-use longhaul_lifecycle::{Command, TaskHead, Transition, Writer, decide};
+use longhaul_lifecycle::{Command, Joins, TaskHead, Transition, Writer, decide};
 use longhaul_protocol::TaskState;
-use longhaul_store::{Claim, Commit, Expect, NewMessage, StoreError, StoredMessage, TurnRequest};
+use longhaul_store::{Claim, Commit, Expect, StoreError, StoredMessage};
 
 use crate::clock::until;
 use crate::drive::{TurnStart, drive};
-use crate::engine::{Inner, Worker, log_change, status_events, status_time};
+use crate::engine::{Inner, Worker, log_change, new_messages, status_events, status_time};
 use crate::turn::agent_message;
 use crate::text_part;
 
@@ -99,13 +99,12 @@ async fn begin(inner: &Arc<Inner>, claim: Claim, worker: Worker) -> Result<Begun
         return Err(StoreError::corrupt(format!("task {} has no message {}", head.id, head.turn_message)));
     };
     let missed = inner.running.missed();
-    let history = transition.history.iter();
     let commit = Commit {
         task_id: head.id.clone(),
         expect: Expect::Version(head.version),
         head: Some(transition.head.clone()),
         events: events.clone(),
-        messages: history.map(|message| NewMessage { message: message.clone(), request: TurnRequest::default() }).collect(),
+        messages: new_messages(transition.history, 0),
         dedup: None,
         now,
     };
@@ -165,13 +164,7 @@ pub(crate) fn decide_all(
         events.extend(status_events(&next, &head.id, &head.context_id));
         all = Some(match all {
             None => next,
-            Some(before) => Transition {
-                head: next.head,
-                updates: before.updates.into_iter().chain(next.updates).collect(),
-                history: before.history.into_iter().chain(next.history).collect(),
-                lease: next.lease,
-                tell_agent: before.tell_agent || next.tell_agent,
-            },
+            Some(before) => after(before, next),
         });
     }
     let all = all.unwrap_or_else(|| Transition {
@@ -182,6 +175,19 @@ pub(crate) fn decide_all(
         tell_agent: false,
     });
     Ok((all, events))
+}
+
+/// Two transitions, one after the other, as one.
+fn after(before: Transition, next: Transition) -> Transition {
+    let told = before.updates.len();
+    let joins = |joins: Joins| Joins { updates: joins.updates + told, ..joins };
+    Transition {
+        head: next.head,
+        updates: before.updates.into_iter().chain(next.updates).collect(),
+        history: before.history.into_iter().chain(next.history.into_iter().map(joins)).collect(),
+        lease: next.lease,
+        tell_agent: before.tell_agent || next.tell_agent,
+    }
 }
 
 /// Looks for wake-ups that were missed: one question for all tasks that somebody waits for.

@@ -13,7 +13,7 @@ use tokio::runtime::Handle;
 
 use crate::clock::{later, within};
 use crate::drive::{TurnStart, View, drive};
-use crate::engine::{Inner, contended, known_form, log_change, status_time};
+use crate::engine::{Inner, contended, known_form, log_change, new_messages, status_time};
 use crate::hub::{Heard, Subscription};
 use crate::schedule::decide_all;
 use crate::stream::EventStream;
@@ -265,7 +265,7 @@ impl Inner {
             expect: Expect::New(NewTask { scope: send.scope.clone(), metadata: None }),
             head: Some(transition.head.clone()),
             events: events.clone(),
-            messages: vec![NewMessage { message: message.clone(), request: send.request.clone() }],
+            messages: vec![NewMessage { message: message.clone(), request: send.request.clone(), events: 1 }],
             dedup,
             now,
         };
@@ -322,7 +322,7 @@ impl Inner {
                 expect: Expect::Version(head.version),
                 head: Some(transition.head.clone()),
                 events: events.clone(),
-                messages: new_messages(transition.history, &message, &send.request),
+                messages: with_request(new_messages(transition.history, 0), &message, &send.request),
                 dedup: dedup.clone(),
                 now,
             };
@@ -433,12 +433,11 @@ impl Inner {
 }
 
 /// The caller's message joins with what it came with; a question that it answers joins before it, with nothing.
-fn new_messages(history: Vec<Message>, message: &Message, request: &TurnRequest) -> Vec<NewMessage> {
-    let join = |joins: Message| {
-        let request = if joins.id() == message.id() { request.clone() } else { TurnRequest::default() };
-        NewMessage { message: joins, request }
-    };
-    history.into_iter().map(join).collect()
+fn with_request(mut messages: Vec<NewMessage>, message: &Message, request: &TurnRequest) -> Vec<NewMessage> {
+    for joins in messages.iter_mut().filter(|joins| joins.message.id() == message.id()) {
+        joins.request = request.clone();
+    }
+    messages
 }
 
 fn refused(task_id: &TaskId, rejection: &Rejection) -> EngineError {

@@ -1,6 +1,6 @@
 use longhaul_protocol::{Message, TaskState, Timestamp};
 
-use crate::{Command, CommandKind, Lease, Rejection, StatusUpdate, TaskHead, Transition, Writer};
+use crate::{Command, CommandKind, Joins, Lease, Rejection, StatusUpdate, TaskHead, Transition, Writer};
 
 /// Decides what `command` does to the task `head`, by the table of the lifecycle.
 ///
@@ -165,7 +165,7 @@ impl Step<'_> {
     fn queue(&self, message: Message) -> Transition {
         let mut transition = self.unchanged();
         let ordinal = transition.head.messages;
-        self.remember(&mut transition, message);
+        self.remember(&mut transition, message, 0);
         transition.head.waiting.push(ordinal);
         transition.head.version += 1;
         transition
@@ -177,7 +177,8 @@ impl Step<'_> {
         self.enter(&mut transition, TaskState::Working, None, None);
         if let Some(message) = message {
             transition.head.turn_message = transition.head.messages;
-            self.remember(&mut transition, message);
+            let updates = transition.updates.len();
+            self.remember(&mut transition, message, updates);
         }
         let head = &mut transition.head;
         head.version += 1;
@@ -221,7 +222,8 @@ impl Step<'_> {
     ) {
         let before = std::mem::replace(&mut transition.head.status_message, message.clone());
         if let Some(before) = before {
-            self.remember(transition, before);
+            let updates = transition.updates.len() + 1;
+            self.remember(transition, before, updates);
         }
         transition.head.state = state;
         transition.head.status_timestamp = self.now;
@@ -229,8 +231,8 @@ impl Step<'_> {
         transition.updates.push(StatusUpdate { state, message, timestamp: self.now, metadata, rests });
     }
 
-    fn remember(&self, transition: &mut Transition, message: Message) {
+    fn remember(&self, transition: &mut Transition, message: Message, updates: usize) {
         transition.head.messages += 1;
-        transition.history.push(message);
+        transition.history.push(Joins { message, updates });
     }
 }

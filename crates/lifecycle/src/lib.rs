@@ -15,4 +15,4 @@ pub use artifact::{ArtifactLedger, ArtifactRejection, ArtifactUpdate};
 pub use command::{Command, CommandKind, Writer};
 pub use decide::decide;
 pub use head::TaskHead;
-pub use transition::{Lease, Rejection, StatusUpdate, Transition};
+pub use transition::{Joins, Lease, Rejection, StatusUpdate, Transition};

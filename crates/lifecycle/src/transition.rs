@@ -35,6 +35,16 @@ impl StatusUpdate {
     }
 }
 
+/// A message that joins the history.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Joins {
+    /// The message.
+    pub message: Message,
+    /// How many of the transition's updates have been told when it joins: it joins with the last of these, or without an
+    /// update when there are none.
+    pub updates: usize,
+}
+
 /// What becomes of the lease.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub enum Lease {
@@ -54,7 +64,7 @@ pub struct Transition {
     /// The status updates to log, in order.
     pub updates: Vec<StatusUpdate>,
     /// The messages that join the history, in order.
-    pub history: Vec<Message>,
+    pub history: Vec<Joins>,
     /// What becomes of the lease.
     pub lease: Lease,
     /// Whether the agent of the running turn has to be told that it is canceled.

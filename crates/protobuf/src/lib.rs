@@ -3,11 +3,13 @@
 //! - [`a2a`], [`artifact`] and [`rpc`] are generated from `proto/` by `cargo xtask codegen`: messages,
 //!   and for each service a server trait and a client without a transport.
 //! - [`json_value`] holds what stands for `google.protobuf.Value` and `Struct`.
+//! - [`codec`] puts them on the wire of gRPC.
 //! - [`convert`] turns the messages into those of `longhaul_protocol::wire` and back.
 //! - [`status`] turns an A2A error into a gRPC status with details and back.
 //!
 //! Nothing here decides anything: rules are in `longhaul-protocol`, behaviour is in the engine.
 
+pub mod codec;
 pub mod convert;
 #[expect(
     clippy::allow_attributes,

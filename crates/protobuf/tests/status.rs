@@ -38,7 +38,7 @@ fn the_details_are_those_of_google_rpc() {
         ]
     );
     let info = rpc::ErrorInfo::decode(details.details[0].value.as_slice()).unwrap();
-    assert_eq!(info.reason, "INVALID_ARGUMENT");
+    assert_eq!(info.reason, "INVALID_PARAMS");
     assert_eq!(info.domain, "a2a-protocol.org");
     assert_eq!(info.metadata["taskId"], "t1");
 }

@@ -134,8 +134,8 @@ error_codes! {
 
     // What §5.4 lacks.
 
-    /// A member of the request breaks a rule.
-    InvalidArgument: -32602, 400, InvalidArgument, "INVALID_ARGUMENT", "invalid parameters";
+    /// A member of the request breaks a rule. Its reason is the one that the official clients know.
+    InvalidArgument: -32602, 400, InvalidArgument, "INVALID_PARAMS", "invalid parameters";
     /// The request is larger than a limit.
     TooLarge: -32602, 413, ResourceExhausted, "TOO_LARGE", "request is too large";
     /// The caller is over a limit, or the backlog is full; to be tried again later.

@@ -19,7 +19,7 @@ fn each_error_has_the_codes_of_the_specification() {
         (ExtendedAgentCardNotConfigured, -32007, 400, 9,  "FAILED_PRECONDITION", "EXTENDED_AGENT_CARD_NOT_CONFIGURED"),
         (ExtensionSupportRequired,       -32008, 400, 9,  "FAILED_PRECONDITION", "EXTENSION_SUPPORT_REQUIRED"),
         (VersionNotSupported,            -32009, 400, 9,  "FAILED_PRECONDITION", "VERSION_NOT_SUPPORTED"),
-        (InvalidArgument,                -32602, 400, 3,  "INVALID_ARGUMENT",    "INVALID_ARGUMENT"),
+        (InvalidArgument,                -32602, 400, 3,  "INVALID_ARGUMENT",    "INVALID_PARAMS"),
         (TooLarge,                       -32602, 413, 8,  "RESOURCE_EXHAUSTED",  "TOO_LARGE"),
         (ResourceExhausted,              -32603, 429, 8,  "RESOURCE_EXHAUSTED",  "RESOURCE_EXHAUSTED"),
         (Unavailable,                    -32603, 503, 14, "UNAVAILABLE",         "UNAVAILABLE"),
@@ -81,7 +81,7 @@ fn an_invalid_argument_is_told_with_its_members() {
             "data": [
                 {
                     "@type": "type.googleapis.com/google.rpc.ErrorInfo",
-                    "reason": "INVALID_ARGUMENT",
+                    "reason": "INVALID_PARAMS",
                     "domain": "a2a-protocol.org",
                 },
                 {

@@ -78,6 +78,10 @@ pub(crate) async fn read_json(headers: &HeaderMap, body: hyper::body::Incoming, 
     }
 }
 
+pub(crate) fn too_large(bytes_max: usize) -> A2aError {
+    A2aError::new(ErrorCode::TooLarge, format!("the body of a request may have {bytes_max} bytes at the most"))
+}
+
 /// Whether a content type is `application/json`, or a kind of JSON such as `application/a2a+json`.
 fn is_json(kind: &HeaderValue) -> bool {
     let kind = kind.to_str().unwrap_or_default().split(';').next().unwrap_or_default().trim();
@@ -92,9 +96,8 @@ fn is_json(kind: &HeaderValue) -> bool {
 ///
 /// `TooLarge`; or invalid argument when the peer breaks off.
 async fn read(mut body: hyper::body::Incoming, bytes_max: usize) -> Result<Bytes, A2aError> {
-    let too_large = || A2aError::new(ErrorCode::TooLarge, format!("the body of a request may have {bytes_max} bytes at the most"));
     if body.size_hint().lower() > bytes_max as u64 {
-        return Err(too_large());
+        return Err(too_large(bytes_max));
     }
     let mut first = Bytes::new();
     let mut all = BytesMut::new();
@@ -102,7 +105,7 @@ async fn read(mut body: hyper::body::Incoming, bytes_max: usize) -> Result<Bytes
         let broken = |error| A2aError::new(ErrorCode::InvalidArgument, format!("the body of the request broke off: {error}"));
         let Ok(data) = frame.map_err(broken)?.into_data() else { continue };
         if first.len() + all.len() + data.len() > bytes_max {
-            return Err(too_large());
+            return Err(too_large(bytes_max));
         }
         if first.is_empty() && all.is_empty() {
             first = data;

@@ -15,7 +15,7 @@ pub struct ServerConfig {
     pub grpc_interface: bool,
     /// How large the body of a request may be, in bytes. Default 16 MiB.
     pub body_bytes_max: usize,
-    /// How often an idle stream sends a comment. Default 15 s.
+    /// How often an idle stream sends a comment. Default 10 s: proxies cut after 15 s and more.
     pub keep_alive: Duration,
     /// How many streams may be open at once. Default 10,000.
     pub streams_max: usize,
@@ -37,7 +37,7 @@ impl ServerConfig {
             prefix: String::new(),
             grpc_interface: true,
             body_bytes_max: 16 * 1024 * 1024,
-            keep_alive: Duration::from_secs(15),
+            keep_alive: Duration::from_secs(10),
             streams_max: 10_000,
             header_timeout: Duration::from_secs(30),
             drain_timeout: Duration::from_secs(10),

@@ -21,6 +21,10 @@ use crate::follow::{Next, next};
 use crate::operation::{Operations, Stream, told};
 use crate::parameters::Parameters;
 
+mod limited;
+
+use limited::LimitedBody;
+
 const LAST_EVENT_ID: &str = "last-event-id";
 
 /// Both services.
@@ -28,6 +32,8 @@ const LAST_EVENT_ID: &str = "last-event-id";
 pub(crate) struct Grpc {
     a2a: A2aServiceServer<Binding>,
     artifacts: ArtifactServiceServer<Binding>,
+    prefix: String,
+    body_bytes_max: usize,
 }
 
 #[derive(Clone, Debug)]
@@ -36,15 +42,18 @@ struct Binding {
 }
 
 impl Grpc {
-    pub fn new(operations: &Arc<Operations>, body_bytes_max: usize) -> Self {
+    pub fn new(operations: &Arc<Operations>, prefix: &str, body_bytes_max: usize) -> Self {
         let binding = Binding { operations: Arc::clone(operations) };
         Self {
             a2a: A2aServiceServer::new(binding.clone()).max_decoding_message_size(body_bytes_max),
             artifacts: ArtifactServiceServer::new(binding).max_decoding_message_size(body_bytes_max),
+            prefix: prefix.to_owned(),
+            body_bytes_max,
         }
     }
 
     pub async fn answer(&self, request: HttpRequest<Incoming>) -> HttpResponse<Body> {
+        let request = self.below_the_prefix(request).map(|body| LimitedBody::new(body, self.body_bytes_max));
         let service = request.uri().path().split('/').nth(1).unwrap_or_default();
         // Both services are always ready, and their errors can't happen.
         let answer = match service {
@@ -56,6 +65,18 @@ impl Grpc {
             Ok(answer) => answer.map(Body::Grpc),
             Err(impossible) => match impossible {},
         }
+    }
+}
+
+impl Grpc {
+    /// gRPC is found by its path alone, since a card names its host and port and nothing else; but below the prefix too.
+    fn below_the_prefix<T>(&self, mut request: HttpRequest<T>) -> HttpRequest<T> {
+        let path = request.uri().path();
+        let below = path.strip_prefix(self.prefix.as_str()).filter(|below| below.starts_with('/') && below.len() < path.len());
+        if let Some(uri) = below.and_then(|below| below.parse().ok()) {
+            *request.uri_mut() = uri;
+        }
+        request
     }
 }
 

@@ -70,7 +70,7 @@ impl Server {
         let made_at = std::time::SystemTime::now();
         let app = App {
             card: Card::new(&card, made_at, config.card_max_age),
-            grpc: Grpc::new(&operations, config.body_bytes_max),
+            grpc: Grpc::new(&operations, &config.prefix, config.body_bytes_max),
             operations,
             prefix: config.prefix.clone(),
             body_bytes_max: config.body_bytes_max,

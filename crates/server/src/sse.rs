@@ -76,7 +76,7 @@ impl SseBody {
             }
             Err(error) => {
                 let error = crate::operation::told(error);
-                out.put_slice(b"data: ");
+                out.put_slice(b"event: error\ndata: ");
                 self.envelope.error(&error, &mut out);
                 out.put_slice(b"\n\n");
             }

@@ -13,7 +13,7 @@ use std::time::{Duration, Instant};
 use bytes::Bytes;
 use longhaul_lifecycle::{Command, StatusUpdate, TaskHead, Writer, decide};
 use longhaul_protocol::{ContextId, Message, Role, TaskId, Timestamp, json, wire};
-use longhaul_store::{Commit, EventKind, Expect, NewEvent, NewMessage, NewTask, Scope, Store, TurnRequest, created_event};
+use longhaul_store::{Commit, EventKind, Expect, NewEvent, NewMessage, NewTask, Scope, Store, created_event};
 use longhaul_store_sqlite::{SqliteConfig, SqliteStore};
 
 static NEXT: AtomicU64 = AtomicU64::new(1);
@@ -80,7 +80,7 @@ async fn live(store: &dyn Store, now: Timestamp) {
         expect: Expect::New(NewTask { scope: Scope::default(), metadata: None }),
         head: Some(started.head.clone()),
         events,
-        messages: vec![NewMessage { message: question(&id(3)), request: TurnRequest::default() }],
+        messages: vec![NewMessage::new(question(&id(3)), 1)],
         dedup: None,
         now,
     };

@@ -52,6 +52,23 @@ pub struct NewMessage {
     pub message: Message,
     /// What it came with; empty for a message of the agent.
     pub request: TurnRequest,
+    /// How many of the commit's events are in the log when it joins: the last of these is the event that it joins with.
+    /// 0 when it joins without an event.
+    pub events: usize,
+}
+
+impl NewMessage {
+    /// A message without a request, that joins with the last of so many of the commit's events.
+    #[must_use]
+    pub fn new(message: Message, events: usize) -> Self {
+        Self { message, request: TurnRequest::default(), events }
+    }
+
+    /// The sequence that the message is stored at, in a log that ended at `last_sequence` before the commit.
+    #[must_use]
+    pub fn sequence(&self, last_sequence: u64) -> u64 {
+        last_sequence + self.events as u64
+    }
 }
 
 /// What must hold for a commit to be made. Compared in the write itself.

@@ -283,14 +283,16 @@ impl Inner {
 
 impl Entry {
     fn append(&mut self, events: Vec<NewEvent>, messages: Vec<NewMessage>, now: Timestamp) -> Committed {
+        let before = self.head.last_sequence;
         for event in events {
             self.head.last_sequence += 1;
             let sequence = self.head.last_sequence;
             self.events.push(StoredEvent { sequence, kind: event.kind, timestamp: now, payload: event.payload });
         }
         for new in messages {
+            let sequence = new.sequence(before);
             let request = (!new.request.is_empty()).then(|| Box::new(new.request));
-            self.messages.push(KeptMessage { sequence: self.head.last_sequence, json: json::to_json(&new.message), request });
+            self.messages.push(KeptMessage { sequence, json: json::to_json(&new.message), request });
         }
         Committed { version: self.head.version, last_sequence: self.head.last_sequence }
     }

@@ -60,7 +60,7 @@ pub enum Release {
 pub struct StoredMessage {
     /// Its place in the history, counted from 0.
     pub ordinal: u64,
-    /// The task's last sequence when it was stored.
+    /// The sequence of the event with which it joined; of the last one before it, when it joined without one.
     pub sequence: u64,
     /// The message.
     pub message: Message,

@@ -29,7 +29,7 @@ TABLE = {
     'EXTENDED_AGENT_CARD_NOT_CONFIGURED': Row(-32007, 400, 'FAILED_PRECONDITION'),
     'EXTENSION_SUPPORT_REQUIRED': Row(-32008, 400, 'FAILED_PRECONDITION'),
     'VERSION_NOT_SUPPORTED': Row(-32009, 400, 'FAILED_PRECONDITION'),
-    'INVALID_ARGUMENT': Row(-32602, 400, 'INVALID_ARGUMENT'),
+    'INVALID_PARAMS': Row(-32602, 400, 'INVALID_ARGUMENT'),
 }
 
 
@@ -79,7 +79,7 @@ class ApiError(Exception):
         else:
             assert self.grpc == row.grpc, f'expected {reason}: {self}'
         assert self.message, f'an error says what is wrong: {self}'
-        if reason == 'INVALID_ARGUMENT':
+        if reason == 'INVALID_PARAMS':
             assert self.reason not in TABLE.keys() - {reason}, f'expected {reason}: {self}'
         else:
             assert self.reason == reason, f'expected {reason}: {self}'

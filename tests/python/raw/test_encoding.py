@@ -178,7 +178,7 @@ def broken(**changes: object) -> dict:
     ],
 )
 async def test_broken_message_is_refused_by_field(wire: Wire, params: dict, field: str) -> None:
-    error = await refused(wire.call('SendMessage', params), 'INVALID_ARGUMENT')
+    error = await refused(wire.call('SendMessage', params), 'INVALID_PARAMS')
     assert error.fields == [field]
 
 
@@ -198,7 +198,7 @@ async def test_broken_message_is_refused_by_field(wire: Wire, params: dict, fiel
     ],
 )
 async def test_broken_json_value_is_refused_by_field(wire: Wire, params: dict, field: str) -> None:
-    error = await refused(wire.call('SendMessage', params), 'INVALID_ARGUMENT')
+    error = await refused(wire.call('SendMessage', params), 'INVALID_PARAMS')
     assert any(name.startswith(field) for name in error.fields), error.fields
 
 
@@ -235,10 +235,10 @@ async def test_nesting_is_limited_without_harm(wire: HttpWire) -> None:
     task, raw = await post(wire, 'SendMessage', nested(100))
     assert b'[' * 100 in raw
     for depth in (10_000, 100_000):
-        error = await refused(post(wire, 'SendMessage', nested(depth)), 'INVALID_ARGUMENT')
+        error = await refused(post(wire, 'SendMessage', nested(depth)), 'INVALID_PARAMS')
         assert 'serde' not in error.message and 'line' not in error.message
     objects = message_text('[{"data":' + '{"a":' * 10_000 + '1' + '}' * 10_000 + '}]')
-    await refused(post(wire, 'SendMessage', objects), 'INVALID_ARGUMENT')
+    await refused(post(wire, 'SendMessage', objects), 'INVALID_PARAMS')
     assert (await wire.get(task['task']['id']))['id'] == task['task']['id']
 
 
@@ -268,7 +268,7 @@ async def test_nesting_is_limited_in_protobuf_too(wire) -> None:
         except grpc.aio.AioRpcError as error:
             raise error_of(error) from error
 
-    await refused(send(), 'INVALID_ARGUMENT')
+    await refused(send(), 'INVALID_PARAMS')
     assert (await wire.run('still there'))['status']['state'] == 'TASK_STATE_COMPLETED'
 
 

@@ -61,7 +61,7 @@ async def test_repeated_message_id_with_other_content_is_refused(wire: Wire) -> 
     await wire.call('SendMessage', {'message': message}, extensions=IDEMPOTENT_SEND)
     other = {'message': {**message, 'parts': [{'text': 'something else'}]}}
     error = await refused(
-        wire.call('SendMessage', other, extensions=IDEMPOTENT_SEND), 'INVALID_ARGUMENT'
+        wire.call('SendMessage', other, extensions=IDEMPOTENT_SEND), 'INVALID_PARAMS'
     )
     assert error.fields
 

@@ -177,7 +177,7 @@ async def test_notification_has_no_answer_and_runs_nothing(wire: JsonRpc) -> Non
                 )
             },
         ),
-        ('INVALID_ARGUMENT', 'GetTask', {'id': '{ended}', 'historyLength': -1}),
+        ('INVALID_PARAMS', 'GetTask', {'id': '{ended}', 'historyLength': -1}),
     ],
 )
 async def test_each_error_has_its_numbers(

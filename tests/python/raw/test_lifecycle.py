@@ -56,7 +56,7 @@ async def test_context_of_another_is_refused_and_the_tasks_own_is_inferred(wire:
     task = await wire.task_in('INPUT_REQUIRED')
     before = await wire.get(task['id'])
     error = await refused(
-        wire.send('more', task_id=task['id'], context_id='other'), 'INVALID_ARGUMENT'
+        wire.send('more', task_id=task['id'], context_id='other'), 'INVALID_PARAMS'
     )
     assert 'message.contextId' in error.fields
     assert await wire.get(task['id']) == before

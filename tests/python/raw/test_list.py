@@ -34,7 +34,7 @@ async def test_empty_list_has_all_required_members(wire: Wire, context_id: str) 
 @pytest.mark.row(88)
 @pytest.mark.parametrize('size', [0, -1, 101, 2**31 - 1])
 async def test_page_size_out_of_range_is_refused(wire: Wire, size: int) -> None:
-    error = await refused(wire.list(pageSize=size), 'INVALID_ARGUMENT')
+    error = await refused(wire.list(pageSize=size), 'INVALID_PARAMS')
     assert error.fields == ['pageSize']
 
 
@@ -42,7 +42,7 @@ async def test_page_size_out_of_range_is_refused(wire: Wire, size: int) -> None:
 @pytest.mark.bindings('JSONRPC', 'HTTP+JSON')
 @pytest.mark.parametrize('size', [2**31, 2.5, 'many'])
 async def test_page_size_that_is_no_int32_is_refused(wire: Wire, size: object) -> None:
-    error = await refused(wire.list(pageSize=size), 'INVALID_ARGUMENT')
+    error = await refused(wire.list(pageSize=size), 'INVALID_PARAMS')
     assert error.fields == ['pageSize']
 
 
@@ -58,7 +58,7 @@ async def test_negative_history_length_is_refused(wire: Wire, length: int) -> No
             'configuration.historyLength',
         ),
     ):
-        assert (await refused(call, 'INVALID_ARGUMENT')).fields == [field]
+        assert (await refused(call, 'INVALID_PARAMS')).fields == [field]
 
 
 @pytest.mark.row(88)
@@ -90,7 +90,7 @@ async def test_status_time_filter_includes_its_border(wire: Wire, context_id: st
 @pytest.mark.bindings('JSONRPC', 'HTTP+JSON')
 @pytest.mark.parametrize('time', ['yesterday', '2026-01-01', '1767225600', '2026-13-01T00:00:00Z'])
 async def test_status_time_that_is_no_timestamp_is_refused(wire: Wire, time: str) -> None:
-    error = await refused(wire.list(statusTimestampAfter=time), 'INVALID_ARGUMENT')
+    error = await refused(wire.list(statusTimestampAfter=time), 'INVALID_PARAMS')
     assert error.fields == ['statusTimestampAfter']
 
 
@@ -111,7 +111,7 @@ async def test_state_filter_takes_and_gives_names(wire: Wire, context_id: str) -
 @pytest.mark.row(91)
 @pytest.mark.bindings('JSONRPC', 'HTTP+JSON', 'GRPC')
 async def test_state_that_does_not_exist_is_refused(wire: Wire) -> None:
-    error = await refused(wire.list(status=99), 'INVALID_ARGUMENT')
+    error = await refused(wire.list(status=99), 'INVALID_PARAMS')
     assert error.fields == ['status']
 
 
@@ -183,5 +183,5 @@ async def test_foreign_and_broken_page_tokens_are_refused(wire: Wire, context_id
         {'contextId': context_id, 'pageToken': token + 'A'},
         {'contextId': context_id, 'pageToken': 'nonsense'},
     ):
-        error = await refused(wire.list(**options), 'INVALID_ARGUMENT')
+        error = await refused(wire.list(**options), 'INVALID_PARAMS')
         assert error.fields == ['pageToken']

@@ -222,12 +222,12 @@ async def test_idle_stream_sends_comments(
 
 
 @pytest.mark.row(40, 160)
-def test_comments_come_every_15_seconds_unless_configured(binary: Path, tmp_path: Path) -> None:
+def test_comments_come_every_10_seconds_unless_configured(binary: Path, tmp_path: Path) -> None:
     command = [str(binary), 'config', '--exec', 'true']
     shown = subprocess.run(
         command, cwd=tmp_path, env=environment(), capture_output=True, text=True, check=True
     )
-    assert '\nkeep_alive = "15s"\n' in shown.stdout
+    assert '\nkeep_alive = "10s"\n' in shown.stdout
 
 
 @pytest.mark.row(46)

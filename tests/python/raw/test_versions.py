@@ -26,7 +26,7 @@ ANSWERS = {
     'SendMessage': 'TASK_NOT_FOUND',
     'SendStreamingMessage': 'TASK_NOT_FOUND',
     'GetTask': 'TASK_NOT_FOUND',
-    'ListTasks': 'INVALID_ARGUMENT',
+    'ListTasks': 'INVALID_PARAMS',
     'CancelTask': 'TASK_NOT_FOUND',
     'SubscribeToTask': 'TASK_NOT_FOUND',
     'CreateTaskPushNotificationConfig': 'PUSH_NOTIFICATION_NOT_SUPPORTED',

@@ -38,17 +38,17 @@ crate::scenarios! {
         let name = json!({"taskId": id_of(&task), "artifactId": task["artifacts"][0]["artifactId"]});
         let mut params = name.clone();
         params["version"] = json!(0);
-        let refusal = s.refused(Operation::GetArtifact, params, "INVALID_ARGUMENT").await;
+        let refusal = s.refused(Operation::GetArtifact, params, "INVALID_PARAMS").await;
         assert_eq!(refusal.fields(), ["version"]);
         for size in [0, 101] {
             let mut params = name.clone();
             params["pageSize"] = json!(size);
-            let refusal = s.refused(Operation::ListArtifactVersions, params, "INVALID_ARGUMENT").await;
+            let refusal = s.refused(Operation::ListArtifactVersions, params, "INVALID_PARAMS").await;
             assert_eq!(refusal.fields(), ["pageSize"]);
         }
         let mut params = name;
         params["pageToken"] = json!("nonsense");
-        let refusal = s.refused(Operation::ListArtifactVersions, params, "INVALID_ARGUMENT").await;
+        let refusal = s.refused(Operation::ListArtifactVersions, params, "INVALID_PARAMS").await;
         assert_eq!(refusal.fields(), ["pageToken"]);
     }
 }

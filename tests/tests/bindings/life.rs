@@ -182,7 +182,7 @@ crate::scenarios! {
         assert_ne!(asked["id"], task["id"]);
         let mut more = say_to(&id_of(&asked), "more");
         more["message"]["contextId"] = "other".into();
-        let refusal = s.refused(Operation::SendMessage, more, "INVALID_ARGUMENT").await;
+        let refusal = s.refused(Operation::SendMessage, more, "INVALID_PARAMS").await;
         assert_eq!(refusal.fields(), ["message.contextId"]);
         let unchanged = s.ask(Operation::GetTask, json!({"id": asked["id"]})).await;
         assert_eq!(unchanged, asked);
@@ -219,7 +219,7 @@ crate::scenarios! {
         s.note(&second);
         let mut changed = asking.clone();
         changed.params["message"]["parts"] = json!([{"text": "something else"}]);
-        let refusal = s.refused_call(&changed, "INVALID_ARGUMENT").await;
+        let refusal = s.refused_call(&changed, "INVALID_PARAMS").await;
         assert_eq!(refusal.fields().len(), 1, "{refusal:?}");
         // Who does not ask gets a task of its own each time.
         let third = s.client.call(&call).await.unwrap();

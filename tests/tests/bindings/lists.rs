@@ -135,7 +135,7 @@ crate::scenarios! {
             json!({"contextId": "one", "status": "TASK_STATE_COMPLETED", "pageToken": token}),
             json!({"pageToken": "nonsense"}),
         ] {
-            let refusal = s.refused(Operation::ListTasks, params, "INVALID_ARGUMENT").await;
+            let refusal = s.refused(Operation::ListTasks, params, "INVALID_PARAMS").await;
             assert_eq!(refusal.fields(), ["pageToken"]);
         }
     }
@@ -149,10 +149,10 @@ crate::scenarios! {
             ("historyLength", -1),
             ("historyLength", i32::MIN),
         ] {
-            let refusal = s.refused(Operation::ListTasks, json!({member: value}), "INVALID_ARGUMENT").await;
+            let refusal = s.refused(Operation::ListTasks, json!({member: value}), "INVALID_PARAMS").await;
             assert_eq!(refusal.fields(), [member]);
         }
-        let refusal = s.refused(Operation::ListTasks, json!({"status": 99, "pageSize": 0}), "INVALID_ARGUMENT").await;
+        let refusal = s.refused(Operation::ListTasks, json!({"status": 99, "pageSize": 0}), "INVALID_PARAMS").await;
         assert_eq!(refusal.fields(), ["status", "pageSize"]);
     }
 }

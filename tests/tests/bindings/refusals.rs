@@ -42,12 +42,12 @@ crate::scenarios! {
             (with("parts", json!([{"text": "x", "mediaType": "text/\u{0}"}])), "message.parts[0].mediaType"),
             (json!({"message": good, "configuration": {"historyLength": -1}}), "configuration.historyLength"),
         ] {
-            let refusal = s.refused(Operation::SendMessage, params.clone(), "INVALID_ARGUMENT").await;
+            let refusal = s.refused(Operation::SendMessage, params.clone(), "INVALID_PARAMS").await;
             assert_eq!(refusal.fields(), [field], "{params}");
-            s.refused(Operation::SendStreamingMessage, params, "INVALID_ARGUMENT").await;
+            s.refused(Operation::SendStreamingMessage, params, "INVALID_PARAMS").await;
         }
         let all = json!({"message": {"role": "ROLE_AGENT"}, "configuration": {"historyLength": -2}});
-        let refusal = s.refused(Operation::SendMessage, all, "INVALID_ARGUMENT").await;
+        let refusal = s.refused(Operation::SendMessage, all, "INVALID_PARAMS").await;
         let fields = ["message.messageId", "message.parts", "message.role", "configuration.historyLength"];
         let mut told = refusal.fields();
         told.sort_by_key(|field| fields.iter().position(|known| known == field));
@@ -59,7 +59,7 @@ crate::scenarios! {
     async fn history_length_must_not_be_negative(s) {
         let task = s.send(say("echo"), "COMPLETED").await;
         let params = json!({"id": task["id"], "historyLength": -1});
-        let refusal = s.refused(Operation::GetTask, params, "INVALID_ARGUMENT").await;
+        let refusal = s.refused(Operation::GetTask, params, "INVALID_PARAMS").await;
         assert_eq!(refusal.fields(), ["historyLength"]);
     }
 

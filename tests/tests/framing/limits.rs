@@ -32,7 +32,7 @@ async fn deep_data_is_refused_and_not_followed() {
     assert_eq!(answer.status, 200, "{}", answer.text());
     for depth in [10_000, 200_000] {
         let answer = exchange(&mut connection, &send(depth)).await;
-        let error = status(&answer, 400, "INVALID_ARGUMENT", "INVALID_ARGUMENT");
+        let error = status(&answer, 400, "INVALID_ARGUMENT", "INVALID_PARAMS");
         assert!(
             error["details"][1]["fieldViolations"][0]["field"]
                 .as_str()

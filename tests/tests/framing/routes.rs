@@ -139,7 +139,7 @@ async fn broken_escapes_are_refused_in_json() {
         assert_eq!(answer.json()["error"]["code"], answer.status);
     }
     let answer = exchange(&mut connection, &Request::get("/tasks/a%00b").v1()).await;
-    status(&answer, 400, "INVALID_ARGUMENT", "INVALID_ARGUMENT");
+    status(&answer, 400, "INVALID_ARGUMENT", "INVALID_PARAMS");
 }
 
 #[tokio::test]
@@ -161,7 +161,7 @@ async fn body_that_is_no_message_is_an_invalid_argument() {
     for body in ["[]", "\"x\"", "7", "null", "{\"message\":7}"] {
         let request = Request::new("POST", "/message:send").v1().body(body);
         let answer = exchange(&mut connection, &request).await;
-        status(&answer, 400, "INVALID_ARGUMENT", "INVALID_ARGUMENT");
+        status(&answer, 400, "INVALID_ARGUMENT", "INVALID_PARAMS");
     }
     for body in ["{", "", "nonsense", "{\"message\":"] {
         let request = Request::new("POST", "/message:send").v1().body(body);
@@ -188,7 +188,7 @@ async fn query_that_does_not_fit_is_an_invalid_argument() {
             &Request::get(&format!("/tasks?{query}")).v1(),
         )
         .await;
-        let error = status(&answer, 400, "INVALID_ARGUMENT", "INVALID_ARGUMENT");
+        let error = status(&answer, 400, "INVALID_ARGUMENT", "INVALID_PARAMS");
         assert_eq!(
             error["details"][1]["fieldViolations"][0]["field"], field,
             "{error}"

@@ -56,6 +56,8 @@ fn generate(protos: &Path) -> anyhow::Result<BTreeMap<String, Vec<u8>>> {
     config.enable_type_names();
     tonic_prost_build::configure()
         .build_transport(false)
+        // What cannot be read is the fault of the peer, and said in our words.
+        .codec_path("crate::codec::Codec")
         .emit_rerun_if_changed(false)
         // Sorted maps, so that one message has one encoding.
         .btree_map(".")

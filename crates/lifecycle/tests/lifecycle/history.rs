@@ -1,11 +1,11 @@
 use longhaul_lifecycle::{Command, CommandKind};
 
-use crate::support::{agent, command, ids, step, submitted, user};
+use crate::support::{agent, command, ids, joins, step, submitted, user};
 
 #[test]
 fn a_status_message_joins_the_history_when_the_next_status_replaces_it() {
     let mut head = submitted();
-    let mut history = Vec::from([user("first")]);
+    let mut history = Vec::from([joins(user("first"), 0)]);
     let steps = [
         (CommandKind::Start, ""),
         (CommandKind::Progress, "progress-1"),

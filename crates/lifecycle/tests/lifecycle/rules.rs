@@ -3,7 +3,7 @@ use std::time::Duration;
 use longhaul_lifecycle::{Command, CommandKind, Lease, Rejection, TaskHead, Writer, decide};
 use longhaul_protocol::{JsonObject, TaskState, Timestamp};
 
-use crate::support::{after, agent, asking, at, command, head_in, step, submitted, told, user, working};
+use crate::support::{after, agent, asking, at, command, head_in, joins, step, submitted, told, user, working};
 use crate::table::COMMANDS;
 
 fn reply(id: &str) -> Command {
@@ -81,7 +81,7 @@ fn a_question_that_a_waiting_message_answers_commits_both_updates() {
     assert_eq!(told(&ask), [TaskState::InputRequired, TaskState::Working]);
     assert_eq!(ask.updates.iter().map(|update| update.rests).collect::<Vec<_>>(), [false, false]);
     assert_eq!((&ask.updates[0].message, &ask.updates[1].message), (&Some(agent("question")), &None));
-    assert_eq!(ask.history, [agent("question")]);
+    assert_eq!(ask.history, [joins(agent("question"), 2)], "the question is asked in the first update and over in the second");
     assert_eq!(ask.lease, Lease::End);
     let next = &ask.head;
     assert_eq!((next.state, next.turn_message, &next.waiting), (TaskState::Working, 1, &vec![2]));
@@ -143,7 +143,7 @@ fn a_message_during_a_turn_waits_and_changes_no_status() {
     for head in [submitted(), working()] {
         let queued = step(&head, reply("more"), 9);
         assert!(queued.updates.is_empty());
-        assert_eq!(queued.history, [user("more")]);
+        assert_eq!(queued.history, [joins(user("more"), 0)]);
         assert_eq!(queued.lease, Lease::Keep);
         assert_eq!(queued.head, TaskHead { version: head.version + 1, messages: 2, waiting: vec![1], ..head });
     }
@@ -154,7 +154,7 @@ fn an_answer_becomes_the_next_turns_message() {
     let answer = step(&asking(), reply("answer"), 9);
     assert_eq!(told(&answer), [TaskState::Working]);
     assert_eq!(answer.updates[0].message, None);
-    assert_eq!(answer.history, [agent("question"), user("answer")], "the question was asked before the answer came");
+    assert_eq!(answer.history, [joins(agent("question"), 1), joins(user("answer"), 1)], "the question was asked before the answer came");
     let next = answer.head;
     assert_eq!((next.turn_message, next.messages, next.due_at, next.leased), (2, 3, Some(at(9)), false));
     assert!(next.waiting.is_empty());

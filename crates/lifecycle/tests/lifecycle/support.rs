@@ -1,4 +1,4 @@
-use longhaul_lifecycle::{Command, CommandKind, TaskHead, Transition, Writer, decide};
+use longhaul_lifecycle::{Command, CommandKind, Joins, TaskHead, Transition, Writer, decide};
 use longhaul_protocol::{ContextId, Message, MessageId, Role, TaskId, TaskState, Timestamp, wire};
 
 /// A moment, in milliseconds after the task was made.
@@ -70,8 +70,13 @@ pub fn head_in(state: TaskState) -> TaskHead {
     after(&working(), command(kind, "status"), 2)
 }
 
-pub fn ids(messages: &[Message]) -> Vec<&str> {
-    messages.iter().map(|message| message.id().as_str()).collect()
+pub fn ids(history: &[Joins]) -> Vec<&str> {
+    history.iter().map(|joins| joins.message.id().as_str()).collect()
+}
+
+/// A message that joins with the last of so many updates.
+pub fn joins(message: Message, updates: usize) -> Joins {
+    Joins { message, updates }
 }
 
 /// The states that a transition tells, in order.

@@ -217,7 +217,7 @@ pub mod artifact_service_client {
                         format!("Service was not ready: {}", e.into()),
                     )
                 })?;
-            let codec = tonic_prost::ProstCodec::default();
+            let codec = crate::codec::Codec::default();
             let path = http::uri::PathAndQuery::from_static(
                 "/longhaul.v1.ArtifactService/ListArtifactVersions",
             );
@@ -247,7 +247,7 @@ pub mod artifact_service_client {
                         format!("Service was not ready: {}", e.into()),
                     )
                 })?;
-            let codec = tonic_prost::ProstCodec::default();
+            let codec = crate::codec::Codec::default();
             let path = http::uri::PathAndQuery::from_static(
                 "/longhaul.v1.ArtifactService/GetArtifact",
             );
@@ -399,7 +399,7 @@ pub mod artifact_service_server {
                     let inner = self.inner.clone();
                     let fut = async move {
                         let method = ListArtifactVersionsSvc(inner);
-                        let codec = tonic_prost::ProstCodec::default();
+                        let codec = crate::codec::Codec::default();
                         let mut grpc = tonic::server::Grpc::new(codec)
                             .apply_compression_config(
                                 accept_compression_encodings,
@@ -444,7 +444,7 @@ pub mod artifact_service_server {
                     let inner = self.inner.clone();
                     let fut = async move {
                         let method = GetArtifactSvc(inner);
-                        let codec = tonic_prost::ProstCodec::default();
+                        let codec = crate::codec::Codec::default();
                         let mut grpc = tonic::server::Grpc::new(codec)
                             .apply_compression_config(
                                 accept_compression_encodings,

@@ -145,9 +145,9 @@ impl<'w, 'c, 'b> Batch<'w, 'c, 'b> {
             let key = layout::key(number, after.last_sequence);
             statements.insert_event.execute(params![key, event.kind.code(), now, &*event.payload])?;
         }
-        for message in &encoded.messages {
+        for (message, joins) in encoded.messages.iter().zip(&encoded.commit.messages) {
             let key = layout::key(number, after.history);
-            let (sequence, request) = (int(after.last_sequence), message.request.as_deref());
+            let (sequence, request) = (int(joins.sequence(before.last_sequence)), message.request.as_deref());
             statements.insert_message.execute(params![key, sequence, &*message.payload, request])?;
             after.history += 1;
         }

@@ -5,7 +5,7 @@ use longhaul_protocol::TaskState;
 
 use super::TestStore;
 use super::life::{
-    Life, artifact_event, ask, at, commit_of, commit_of_pieces, complete, context_id, creation, object, piece, plain, progress, reply, scope,
+    Life, artifact_event, ask, at, commit_of, commit_of_pieces, complete, context_id, creation, object, piece, progress, reply, scope,
     task_id, user_message,
 };
 use crate::{
@@ -145,7 +145,7 @@ pub async fn a_failed_commit_leaves_nothing(open: &impl AsyncFn() -> TestStore) 
         transition.head.due_at = Some(at(9));
         let mut commit = commit_of(expect, transition, at(9));
         commit.events.push(artifact_event(&life.head, piece("a", "x", false)));
-        commit.messages.push(plain(user_message("lost", "lost")));
+        commit.messages.push(NewMessage::new(user_message("lost", "lost"), 0));
         let key = Dedup {
             scope: life.scope.clone(),
             message_id: super::life::message_id(&format!("lost-{n}")),
@@ -199,7 +199,7 @@ pub async fn events_are_read_in_pages(open: &impl AsyncFn() -> TestStore) {
     assert_eq!(test.store().events_after(&task_id("nobody"), 0, 5).await.expect("an answer"), []);
 }
 
-/// Messages are numbered in the order of the history; each holds the last sequence of its commit and what it came with.
+/// Messages are numbered in the order of the history; each holds the sequence of the event that it joined with and what it came with.
 pub async fn messages_keep_order_sequence_and_request(open: &impl AsyncFn() -> TestStore) {
     let test = open().await;
     let mut life = Life::begin(test.store(), &Scope::default(), "task", "context", 0).await;
@@ -217,8 +217,9 @@ pub async fn messages_keep_order_sequence_and_request(open: &impl AsyncFn() -> T
     life.work(ask("two")).await;
     let messages = test.store().messages(&life.head.id, &[0, 1, 2, 3, 4]).await.expect("messages");
     let got: Vec<_> = messages.iter().map(|message| (message.ordinal, message.message.id().as_str().to_owned(), message.sequence)).collect();
-    // The answer waited when the question was asked, so the question joined the history in the same commit.
-    let expected = [(0, "first", 1), (1, "second", 1), (2, "one", 5), (3, "two", 5)];
+    // The answer waited when the question was asked, so the question joined the history in the same commit, with the
+    // update that answers it.
+    let expected = [(0, "first", 1), (1, "second", 1), (2, "one", 4), (3, "two", 5)];
     assert_eq!(got, expected.map(|(ordinal, id, sequence)| (ordinal, id.to_owned(), sequence)));
     assert_eq!(messages[1].request, request);
     assert!(messages[0].request.is_empty());

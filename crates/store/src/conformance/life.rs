@@ -4,7 +4,7 @@ use longhaul_lifecycle::{ArtifactUpdate, Command, StatusUpdate, TaskHead, Transi
 use longhaul_protocol::{Artifact, ContextId, JsonObject, Message, MessageId, Owner, Role, TaskId, Tenant, Timestamp, json, wire};
 
 use super::model::Model;
-use crate::{Commit, Committed, EventKind, Expect, NewEvent, NewMessage, NewTask, Scope, Store, StoreError, TurnRequest, created_event};
+use crate::{Commit, Committed, EventKind, Expect, NewEvent, NewMessage, NewTask, Scope, Store, StoreError, created_event};
 
 /// A moment, in milliseconds after the beginning of all tests.
 pub(super) fn at(millis: i64) -> Timestamp {
@@ -67,17 +67,13 @@ pub(super) fn status_event(head: &TaskHead, update: &StatusUpdate) -> NewEvent {
     }
 }
 
-pub(super) fn plain(message: Message) -> NewMessage {
-    NewMessage { message, request: TurnRequest::default() }
-}
-
 /// The commit that makes a task.
 pub(super) fn creation(scope: &Scope, head: &TaskHead, metadata: Option<JsonObject>, first: Message) -> Commit {
     Commit {
         task_id: head.id.clone(),
         events: vec![created_event(head, metadata.as_ref())],
         expect: Expect::New(NewTask { scope: scope.clone(), metadata }),
-        messages: vec![plain(first)],
+        messages: vec![NewMessage::new(first, 1)],
         dedup: None,
         now: head.status_timestamp,
         head: Some(head.clone()),
@@ -90,7 +86,7 @@ pub(super) fn commit_of(expect: Expect, transition: Transition, now: Timestamp) 
         task_id: transition.head.id.clone(),
         expect,
         events: transition.updates.iter().map(|update| status_event(&transition.head, update)).collect(),
-        messages: transition.history.into_iter().map(plain).collect(),
+        messages: transition.history.into_iter().map(|joins| NewMessage::new(joins.message, joins.updates)).collect(),
         head: Some(transition.head),
         dedup: None,
         now,

@@ -29,6 +29,7 @@ impl Model {
     }
 
     pub fn commit(&mut self, commit: &Commit) {
+        let before = self.sequence;
         for event in &commit.events {
             self.sequence += 1;
             let event: wire::StreamResponse = json::from_json(&event.payload).expect("the suite writes events that can be read");
@@ -40,7 +41,7 @@ impl Model {
                 wire::StreamResponsePayload::Task(_) | wire::StreamResponsePayload::Message(_) => panic!("not an update"),
             }
         }
-        self.messages.extend(commit.messages.iter().map(|new| (self.sequence, new.message.as_wire().clone())));
+        self.messages.extend(commit.messages.iter().map(|new| (before + new.events as u64, new.message.as_wire().clone())));
     }
 
     pub fn last_sequence(&self) -> u64 {
