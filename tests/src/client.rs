@@ -60,22 +60,12 @@ impl Operation {
             Self::ListTasks => ("GET", "/tasks"),
             Self::CancelTask => ("POST", "/tasks/{id}:cancel"),
             Self::SubscribeToTask => ("GET", "/tasks/{id}:subscribe"),
-            Self::CreateTaskPushNotificationConfig => {
-                ("POST", "/tasks/{taskId}/pushNotificationConfigs")
-            }
-            Self::GetTaskPushNotificationConfig => {
-                ("GET", "/tasks/{taskId}/pushNotificationConfigs/{id}")
-            }
-            Self::ListTaskPushNotificationConfigs => {
-                ("GET", "/tasks/{taskId}/pushNotificationConfigs")
-            }
-            Self::DeleteTaskPushNotificationConfig => {
-                ("DELETE", "/tasks/{taskId}/pushNotificationConfigs/{id}")
-            }
+            Self::CreateTaskPushNotificationConfig => ("POST", "/tasks/{taskId}/pushNotificationConfigs"),
+            Self::GetTaskPushNotificationConfig => ("GET", "/tasks/{taskId}/pushNotificationConfigs/{id}"),
+            Self::ListTaskPushNotificationConfigs => ("GET", "/tasks/{taskId}/pushNotificationConfigs"),
+            Self::DeleteTaskPushNotificationConfig => ("DELETE", "/tasks/{taskId}/pushNotificationConfigs/{id}"),
             Self::GetExtendedAgentCard => ("GET", "/extendedAgentCard"),
-            Self::ListArtifactVersions => {
-                ("GET", "/tasks/{taskId}/artifacts/{artifactId}/versions")
-            }
+            Self::ListArtifactVersions => ("GET", "/tasks/{taskId}/artifacts/{artifactId}/versions"),
             Self::GetArtifact => ("GET", "/tasks/{taskId}/artifacts/{artifactId}"),
         }
     }
@@ -96,11 +86,7 @@ impl Call {
     /// A request of version 1.0.
     #[must_use]
     pub fn new(operation: Operation, params: Value) -> Self {
-        Self {
-            operation,
-            params,
-            headers: vec![("a2a-version".to_owned(), "1.0".to_owned())],
-        }
+        Self { operation, params, headers: vec![("a2a-version".to_owned(), "1.0".to_owned())] }
     }
 
     /// Sends another version, or none.

@@ -55,9 +55,7 @@ impl Channel {
         });
         Ok(Self {
             sender,
-            origin: format!("http://{addr}")
-                .parse()
-                .expect("an address is a URI"),
+            origin: format!("http://{addr}").parse().expect("an address is a URI"),
             _driver: Arc::new(driver),
         })
     }
@@ -112,15 +110,13 @@ impl GrpcClient {
     async fn a2a(&mut self) -> Result<A2aServiceClient<Channel>, CallError> {
         let channel = self.channel().await?;
         let origin = channel.origin.clone();
-        Ok(A2aServiceClient::with_origin(channel, origin)
-            .max_decoding_message_size(MESSAGE_BYTES_MAX))
+        Ok(A2aServiceClient::with_origin(channel, origin).max_decoding_message_size(MESSAGE_BYTES_MAX))
     }
 
     async fn artifacts(&mut self) -> Result<ArtifactServiceClient<Channel>, CallError> {
         let channel = self.channel().await?;
         let origin = channel.origin.clone();
-        Ok(ArtifactServiceClient::with_origin(channel, origin)
-            .max_decoding_message_size(MESSAGE_BYTES_MAX))
+        Ok(ArtifactServiceClient::with_origin(channel, origin).max_decoding_message_size(MESSAGE_BYTES_MAX))
     }
 
     #[rustfmt::skip]
@@ -169,10 +165,7 @@ impl GrpcClient {
             let id = id.to_str().expect("an event id is ASCII");
             id.parse().expect("an event id is a number")
         });
-        Ok(GrpcStream {
-            sequence,
-            items: reply.into_inner(),
-        })
+        Ok(GrpcStream { sequence, items: reply.into_inner() })
     }
 }
 
@@ -193,11 +186,7 @@ impl GrpcStream {
         let data = to_value(&item);
         let sequence = self.sequence;
         self.sequence = sequence.map(|sequence| sequence + 1);
-        Ok(Some(Event {
-            sequence,
-            text: data.to_string(),
-            data,
-        }))
+        Ok(Some(Event { sequence, text: data.to_string(), data }))
     }
 }
 
@@ -239,11 +228,7 @@ fn refused(status: Status) -> CallError {
         return CallError::Cut(format!("{status:?}"));
     }
     let details = details_json(status.details());
-    CallError::Refused(Refusal::of_grpc(
-        status.code() as i32,
-        status.message(),
-        details,
-    ))
+    CallError::Refused(Refusal::of_grpc(status.code() as i32, status.message(), details))
 }
 
 /// The details of a status in their JSON form.
@@ -264,9 +249,8 @@ fn details_json(details: &[u8]) -> Vec<Value> {
             Some("BadRequest") => {
                 let bad = rpc::BadRequest::decode(bytes).expect("a BadRequest");
                 let violations = bad.field_violations.into_iter();
-                let violations: Vec<Value> = violations
-                    .map(|it| json!({"field": it.field, "description": it.description}))
-                    .collect();
+                let violations: Vec<Value> =
+                    violations.map(|it| json!({"field": it.field, "description": it.description})).collect();
                 json!({ "fieldViolations": violations })
             }
             Some("RetryInfo") => {

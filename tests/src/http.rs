@@ -24,12 +24,7 @@ impl Request {
     /// A request without headers and body.
     #[must_use]
     pub fn new(method: &str, target: &str) -> Self {
-        Self {
-            method: method.to_owned(),
-            target: target.to_owned(),
-            headers: Vec::new(),
-            body: None,
-        }
+        Self { method: method.to_owned(), target: target.to_owned(), headers: Vec::new(), body: None }
     }
 
     /// A `GET` without headers.
@@ -61,8 +56,7 @@ impl Request {
     /// Sets a JSON body, with its content type.
     #[must_use]
     pub fn json(self, body: &Value) -> Self {
-        self.with("Content-Type", "application/json")
-            .body(body.to_string())
+        self.with("Content-Type", "application/json").body(body.to_string())
     }
 
     /// The bytes on the wire.
@@ -95,10 +89,7 @@ impl Head {
     /// The value of a header; its name is compared without case.
     #[must_use]
     pub fn header(&self, name: &str) -> Option<&str> {
-        let found = self
-            .headers
-            .iter()
-            .find(|(known, _)| known.eq_ignore_ascii_case(name));
+        let found = self.headers.iter().find(|(known, _)| known.eq_ignore_ascii_case(name));
         found.map(|(_, value)| value.as_str())
     }
 
@@ -177,10 +168,7 @@ impl Connection {
     /// Uses this socket.
     #[must_use]
     pub fn over(stream: TcpStream) -> Self {
-        Self {
-            stream: BufReader::new(stream),
-            rest: Rest::None,
-        }
+        Self { stream: BufReader::new(stream), rest: Rest::None }
     }
 
     /// The socket, for bytes that make no whole request.
@@ -218,11 +206,7 @@ impl Connection {
         while let Some(piece) = self.piece().await? {
             body.extend_from_slice(&piece);
         }
-        Ok(Answer {
-            status: head.status,
-            head,
-            body,
-        })
+        Ok(Answer { status: head.status, head, body })
     }
 
     /// Reads the head of an answer to a request of this method.
@@ -236,20 +220,14 @@ impl Connection {
             .strip_prefix("HTTP/1.1 ")
             .and_then(|rest| rest.get(..3)?.parse().ok())
             .ok_or_else(|| broken(format!("no status line: {first:?}")))?;
-        let mut head = Head {
-            status,
-            headers: Vec::new(),
-        };
+        let mut head = Head { status, headers: Vec::new() };
         loop {
             let line = self.line().await?;
             if line.is_empty() {
                 break;
             }
-            let (name, value) = line
-                .split_once(':')
-                .ok_or_else(|| broken(format!("no header: {line:?}")))?;
-            head.headers
-                .push((name.to_owned(), value.trim().to_owned()));
+            let (name, value) = line.split_once(':').ok_or_else(|| broken(format!("no header: {line:?}")))?;
+            head.headers.push((name.to_owned(), value.trim().to_owned()));
         }
         self.rest = framing(&head, method)?;
         Ok(head)
@@ -289,8 +267,8 @@ impl Connection {
     async fn chunk(&mut self) -> Result<Option<Vec<u8>>> {
         let line = self.line().await?;
         let digits = line.split(';').next().unwrap_or_default();
-        let length = usize::from_str_radix(digits, 16)
-            .map_err(|error| broken(format!("no chunk ({error}): {line:?}")))?;
+        let length =
+            usize::from_str_radix(digits, 16).map_err(|error| broken(format!("no chunk ({error}): {line:?}")))?;
         let mut piece = vec![0; length];
         self.stream.read_exact(&mut piece).await?;
         let end = self.line().await?;

@@ -22,13 +22,7 @@ impl HttpClient {
     /// A client of one of the two.
     #[must_use]
     pub fn new(binding: Binding, addr: SocketAddr) -> Self {
-        Self {
-            binding,
-            addr,
-            kept: None,
-            spare: None,
-            id: 0,
-        }
+        Self { binding, addr, kept: None, spare: None, id: 0 }
     }
 
     pub(crate) fn binding(&self) -> Binding {
@@ -80,11 +74,7 @@ impl HttpClient {
             panic!("a stream was answered with one result: {result}");
         }
         assert_eq!(head.status, 200, "{head:?}");
-        Ok(HttpStream {
-            binding: self.binding,
-            id: self.id,
-            items: Items::new(connection),
-        })
+        Ok(HttpStream { binding: self.binding, id: self.id, items: Items::new(connection) })
     }
 
     fn request(&mut self, call: &Call) -> Request {
@@ -198,12 +188,9 @@ impl HttpStream {
     }
 
     fn event(&self, id: Option<String>, text: String) -> Result<Event, CallError> {
-        let body: Value = serde_json::from_str(&text)
-            .unwrap_or_else(|error| panic!("an event holds no JSON ({error}): {text}"));
-        let head = Head {
-            status: 200,
-            headers: Vec::new(),
-        };
+        let body: Value =
+            serde_json::from_str(&text).unwrap_or_else(|error| panic!("an event holds no JSON ({error}): {text}"));
+        let head = Head { status: 200, headers: Vec::new() };
         // An error within an HTTP+JSON stream is its last item, in the form of an answer (§11.7).
         let data = match (self.binding, body.get("error")) {
             (Binding::HttpJson, Some(error)) => {
@@ -214,10 +201,6 @@ impl HttpStream {
             _ => read(self.binding, self.id, &head, body)?,
         };
         let sequence = id.map(|id| id.parse().expect("an event id is a number"));
-        Ok(Event {
-            sequence,
-            data,
-            text,
-        })
+        Ok(Event { sequence, data, text })
     }
 }

@@ -17,9 +17,7 @@ impl Normal {
             Value::Object(members) => members
                 .iter()
                 .map(|(key, value)| match (key.as_str(), value) {
-                    ("nextPageToken", Value::String(token)) if !token.is_empty() => {
-                        (key.clone(), "<token>".into())
-                    }
+                    ("nextPageToken", Value::String(token)) if !token.is_empty() => (key.clone(), "<token>".into()),
                     _ => (key.clone(), self.value(value)),
                 })
                 .collect(),
@@ -81,11 +79,9 @@ mod tests {
 
     #[test]
     fn ids_are_numbered_and_times_hidden() {
-        let (one, two) = (
-            "0198c0de-0000-7000-8000-000000000001",
-            "0198c0de-0000-7000-8000-000000000002",
-        );
-        let value = json!([one, two, format!("task \"{one}\""), "2026-01-31T12:34:56.789Z", "x", {"nextPageToken": "abc"}]);
+        let (one, two) = ("0198c0de-0000-7000-8000-000000000001", "0198c0de-0000-7000-8000-000000000002");
+        let value =
+            json!([one, two, format!("task \"{one}\""), "2026-01-31T12:34:56.789Z", "x", {"nextPageToken": "abc"}]);
         let expected = json!(["<id 0>", "<id 1>", "task \"<id 0>\"", "<time>", "x", {"nextPageToken": "<token>"}]);
         assert_eq!(Normal::default().value(&value), expected);
     }

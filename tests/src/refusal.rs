@@ -19,20 +19,8 @@ pub struct Row {
     pub grpc_name: &'static str,
 }
 
-const fn row(
-    reason: &'static str,
-    json_rpc: i64,
-    http: u16,
-    grpc: i32,
-    grpc_name: &'static str,
-) -> Row {
-    Row {
-        reason,
-        json_rpc,
-        http,
-        grpc,
-        grpc_name,
-    }
+const fn row(reason: &'static str, json_rpc: i64, http: u16, grpc: i32, grpc_name: &'static str) -> Row {
+    Row { reason, json_rpc, http, grpc, grpc_name }
 }
 
 /// §5.4 and what it lacks. Written down apart from the server's table, so that each checks the other.
@@ -82,9 +70,7 @@ impl Refusal {
         let bad = detail(&self.details, "BadRequest");
         let violations = bad.and_then(|bad| bad["fieldViolations"].as_array());
         let names = violations.into_iter().flatten();
-        names
-            .map(|violation| violation["field"].as_str().unwrap_or_default().to_owned())
-            .collect()
+        names.map(|violation| violation["field"].as_str().unwrap_or_default().to_owned()).collect()
     }
 
     /// A member of the `metadata` of its `ErrorInfo`.
@@ -125,16 +111,8 @@ impl Refusal {
             .unwrap_or_else(|| panic!("an error without ErrorInfo: {numbers} {details:?}"));
         assert_eq!(info["domain"], "a2a-protocol.org", "{info}");
         let message = message.unwrap_or_default().to_owned();
-        assert!(
-            !message.is_empty(),
-            "an error says what is wrong: {numbers}"
-        );
-        Self {
-            reason: info["reason"].as_str().unwrap_or_default().to_owned(),
-            message,
-            details,
-            numbers,
-        }
+        assert!(!message.is_empty(), "an error says what is wrong: {numbers}");
+        Self { reason: info["reason"].as_str().unwrap_or_default().to_owned(), message, details, numbers }
     }
 
     fn row(&self) -> Row {

@@ -49,20 +49,12 @@ impl Store {
 pub fn binary() -> PathBuf {
     if let Some(path) = std::env::var_os("LONGHAUL_BIN") {
         let path = PathBuf::from(path);
-        assert!(
-            path.is_file(),
-            "LONGHAUL_BIN is no file: {}",
-            path.display()
-        );
+        assert!(path.is_file(), "LONGHAUL_BIN is no file: {}", path.display());
         return path;
     }
     // target/PROFILE/deps/TEST-HASH
     let test = std::env::current_exe().expect("a test has a path");
-    let path = test
-        .ancestors()
-        .nth(2)
-        .expect("a test lies in a target folder")
-        .join("longhaul");
+    let path = test.ancestors().nth(2).expect("a test lies in a target folder").join("longhaul");
     assert!(
         path.is_file(),
         "there is no {}; build it first: cargo build -p longhaul, or set LONGHAUL_BIN",
@@ -80,11 +72,7 @@ impl Folder {
     #[must_use]
     pub fn new() -> Self {
         static COUNT: AtomicU32 = AtomicU32::new(0);
-        let name = format!(
-            "longhaul-tests-{}-{}",
-            std::process::id(),
-            COUNT.fetch_add(1, Ordering::Relaxed)
-        );
+        let name = format!("longhaul-tests-{}-{}", std::process::id(), COUNT.fetch_add(1, Ordering::Relaxed));
         let path = std::env::temp_dir().join(name);
         std::fs::create_dir_all(&path).expect("a temporary folder can be made");
         Self(path)
@@ -175,11 +163,7 @@ impl Server {
 
     fn spawn(&mut self) {
         assert!(self.child.is_none(), "the server runs already");
-        let log = File::options()
-            .create(true)
-            .append(true)
-            .open(self.log_path())
-            .expect("the log can be written");
+        let log = File::options().create(true).append(true).open(self.log_path()).expect("the log can be written");
         let child = self
             .command(self.addr)
             .stdout(log.try_clone().expect("a file can be shared"))
@@ -297,11 +281,7 @@ impl Drop for Server {
         if std::thread::panicking() {
             eprintln!("--- the server's log ends so:\n{}", self.log_tail());
         } else {
-            assert!(
-                !self.log().contains("panicked at"),
-                "the server panicked:\n{}",
-                self.log_tail()
-            );
+            assert!(!self.log().contains("panicked at"), "the server panicked:\n{}", self.log_tail());
         }
     }
 }
@@ -310,9 +290,7 @@ impl Drop for Server {
 #[must_use]
 pub fn free_addr() -> SocketAddr {
     let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).expect("there is a free port");
-    listener
-        .local_addr()
-        .expect("a bound socket has an address")
+    listener.local_addr().expect("a bound socket has an address")
 }
 
 async fn is_ready(addr: SocketAddr) -> bool {

@@ -32,12 +32,7 @@ impl Items {
     /// Reads the body of the answer whose head was read from `connection`.
     #[must_use]
     pub fn new(connection: Connection) -> Self {
-        Self {
-            connection,
-            text: Vec::new(),
-            ready: VecDeque::new(),
-            ended: false,
-        }
+        Self { connection, text: Vec::new(), ready: VecDeque::new(), ended: false }
     }
 
     /// The next item; `None` when the stream has ended in order.
@@ -62,9 +57,7 @@ impl Items {
                     self.ended = true;
                     if !self.text.is_empty() {
                         let rest = String::from_utf8_lossy(&self.text).into_owned();
-                        return Err(broken(format!(
-                            "the stream ended within an event: {rest:?}"
-                        )));
+                        return Err(broken(format!("the stream ended within an event: {rest:?}")));
                     }
                 }
             }
@@ -112,22 +105,10 @@ mod tests {
 
     #[test]
     fn block_has_its_comments_and_one_event() {
-        let event = |id: Option<&str>, data: &str| Item::Event {
-            id: id.map(str::to_owned),
-            data: data.to_owned(),
-        };
-        assert_eq!(
-            read_block("id: 7\ndata: {}").unwrap(),
-            [event(Some("7"), "{}")]
-        );
-        assert_eq!(
-            read_block("data:a\ndata: b").unwrap(),
-            [event(None, "a\nb")]
-        );
-        assert_eq!(
-            read_block(": still here").unwrap(),
-            [Item::Comment("still here".to_owned())]
-        );
+        let event = |id: Option<&str>, data: &str| Item::Event { id: id.map(str::to_owned), data: data.to_owned() };
+        assert_eq!(read_block("id: 7\ndata: {}").unwrap(), [event(Some("7"), "{}")]);
+        assert_eq!(read_block("data:a\ndata: b").unwrap(), [event(None, "a\nb")]);
+        assert_eq!(read_block(": still here").unwrap(), [Item::Comment("still here".to_owned())]);
         assert!(read_block("nonsense").is_err());
     }
 }

@@ -69,9 +69,7 @@ pub fn is_terminal(state: &str) -> bool {
 pub fn text_of(task: &Value) -> String {
     let artifacts = task["artifacts"].as_array().into_iter().flatten();
     let parts = artifacts.flat_map(|artifact| artifact["parts"].as_array().into_iter().flatten());
-    parts
-        .map(|part| part["text"].as_str().unwrap_or_default())
-        .collect()
+    parts.map(|part| part["text"].as_str().unwrap_or_default()).collect()
 }
 
 /// What the items of a stream, of which the first is the task, add up to. Messages of callers are in
@@ -83,11 +81,7 @@ pub fn text_of(task: &Value) -> String {
 #[must_use]
 pub fn fold(events: &[Event]) -> Value {
     let mut task = events[0].data["task"].clone();
-    assert!(
-        task.is_object(),
-        "the first item is the task: {:?}",
-        events[0]
-    );
+    assert!(task.is_object(), "the first item is the task: {:?}", events[0]);
     for event in &events[1..] {
         if let Some(update) = event.data.get("statusUpdate") {
             fold_status(&mut task, &update["status"]);
@@ -118,15 +112,11 @@ fn fold_artifact(task: &mut Value, update: &Value) {
         task["artifacts"] = json!([]);
     }
     let artifacts = task["artifacts"].as_array_mut().expect("it is a list");
-    let known = artifacts
-        .iter_mut()
-        .find(|known| known["artifactId"] == artifact["artifactId"]);
+    let known = artifacts.iter_mut().find(|known| known["artifactId"] == artifact["artifactId"]);
     match (known, update["append"] == true) {
         (Some(known), true) => {
             let more = artifact["parts"].as_array().cloned().unwrap_or_default();
-            let parts = known["parts"]
-                .as_array_mut()
-                .expect("an artifact has parts");
+            let parts = known["parts"].as_array_mut().expect("an artifact has parts");
             parts.extend(more);
         }
         (Some(known), false) => *known = artifact.clone(),

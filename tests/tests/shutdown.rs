@@ -30,11 +30,7 @@ async fn idle_server_stops_at_once() {
         server.signal(Signal::TERM);
         let status = server.wait(DRAIN_MAX).await;
         assert_eq!(status.code(), Some(0), "{}", server.log_tail());
-        assert!(
-            begun.elapsed() < Duration::from_secs(3),
-            "{:?}",
-            begun.elapsed()
-        );
+        assert!(begun.elapsed() < Duration::from_secs(3), "{:?}", begun.elapsed());
     }
 }
 
@@ -48,9 +44,7 @@ async fn streams_end_in_order() {
         let waiting = client.ask(Operation::SendMessage, say("input")).await["task"].clone();
         let mut stream = client.follow(&subscribe(&id_of(&waiting))).await;
         stream.event().await;
-        let mut working = client
-            .follow(&Call::new(Operation::SendStreamingMessage, say("slow 60")))
-            .await;
+        let mut working = client.follow(&Call::new(Operation::SendStreamingMessage, say("slow 60"))).await;
         let first = working.event().await;
         tasks.push(waiting);
         streams.push((binding, client, [stream, working], id_of(&first.data)));
@@ -78,21 +72,14 @@ async fn streams_end_in_order() {
     server.run().await;
     let mut client = Client::new(Binding::HttpJson, server.addr());
     for task in tasks {
-        let read = client
-            .ask(Operation::GetTask, json!({"id": task["id"]}))
-            .await;
+        let read = client.ask(Operation::GetTask, json!({"id": task["id"]})).await;
         assert_eq!(read, task, "a waiting task is as it was");
-        let done = client
-            .ask(Operation::SendMessage, say_to(&id_of(&task), "more"))
-            .await;
+        let done = client.ask(Operation::SendMessage, say_to(&id_of(&task), "more")).await;
         assert_eq!(state_of(&done), "COMPLETED");
     }
     for (_, _, _, id) in streams {
         let task = client.ask(Operation::GetTask, json!({"id": id})).await;
-        assert!(
-            matches!(state_of(&task), "SUBMITTED" | "WORKING"),
-            "it goes on: {task}"
-        );
+        assert!(matches!(state_of(&task), "SUBMITTED" | "WORKING"), "it goes on: {task}");
         let canceled = client.ask(Operation::CancelTask, json!({"id": id})).await;
         assert_eq!(state_of(&canceled), "CANCELED");
     }
@@ -107,18 +94,14 @@ async fn blocking_sends_are_answered_or_told_to_come_back() {
         for text in ["slow 1", "slow 4"] {
             sends.spawn(async move {
                 let mut client = Client::new(binding, addr);
-                let outcome = client
-                    .call(&Call::new(Operation::SendMessage, say(text)))
-                    .await;
+                let outcome = client.call(&Call::new(Operation::SendMessage, say(text))).await;
                 (binding, text, outcome)
             });
         }
     }
     let mut client = Client::new(Binding::HttpJson, addr);
     let mut watch = Client::new(Binding::HttpJson, addr);
-    let left = client
-        .ask(Operation::SendMessage, say_and_leave("slow 3"))
-        .await;
+    let left = client.ask(Operation::SendMessage, say_and_leave("slow 3")).await;
     until(Duration::from_secs(20), "all are at work", async || {
         let params = json!({"status": "TASK_STATE_WORKING"});
         let page = watch.ask(Operation::ListTasks, params).await;
@@ -134,12 +117,7 @@ async fn blocking_sends_are_answered_or_told_to_come_back() {
                 refusal.assert(binding, "UNAVAILABLE");
                 let details = refusal.details.iter();
                 let kinds: Vec<&Value> = details.map(|detail| &detail["@type"]).collect();
-                assert!(
-                    kinds
-                        .iter()
-                        .any(|kind| kind.as_str().unwrap().ends_with("RetryInfo")),
-                    "{refusal:?}"
-                );
+                assert!(kinds.iter().any(|kind| kind.as_str().unwrap().ends_with("RetryInfo")), "{refusal:?}");
             }
             Err(CallError::Cut(why)) => panic!("{binding:?} {text}: no answer: {why}"),
         }
@@ -149,31 +127,18 @@ async fn blocking_sends_are_answered_or_told_to_come_back() {
 
     server.run().await;
     let mut client = Client::new(Binding::JsonRpc, addr);
-    until(
-        Duration::from_secs(40),
-        "the rest is done after the restart",
-        async || {
-            let page = client.ask(Operation::ListTasks, json!({})).await;
-            assert_eq!(page["totalSize"], 7);
-            let tasks = page["tasks"].as_array().unwrap();
-            tasks
-                .iter()
-                .all(|task| is_terminal(state_of(task)))
-                .then(|| {
-                    for task in tasks {
-                        assert_eq!(
-                            state_of(task),
-                            "COMPLETED",
-                            "a drain costs no attempt: {task}"
-                        );
-                    }
-                })
-        },
-    )
+    until(Duration::from_secs(40), "the rest is done after the restart", async || {
+        let page = client.ask(Operation::ListTasks, json!({})).await;
+        assert_eq!(page["totalSize"], 7);
+        let tasks = page["tasks"].as_array().unwrap();
+        tasks.iter().all(|task| is_terminal(state_of(task))).then(|| {
+            for task in tasks {
+                assert_eq!(state_of(task), "COMPLETED", "a drain costs no attempt: {task}");
+            }
+        })
+    })
     .await;
-    let task = client
-        .ask(Operation::GetTask, json!({"id": id_of(&left)}))
-        .await;
+    let task = client.ask(Operation::GetTask, json!({"id": id_of(&left)})).await;
     assert_eq!(state_of(&task), "COMPLETED");
 }
 
@@ -186,10 +151,7 @@ async fn nothing_that_was_acknowledged_before_the_stop_is_lost() {
         senders.spawn(async move {
             let mut client = Client::new(Binding::ALL[number % 3], addr);
             let mut known = Vec::new();
-            while let Ok(answer) = client
-                .call(&Call::new(Operation::SendMessage, say("echo")))
-                .await
-            {
+            while let Ok(answer) = client.call(&Call::new(Operation::SendMessage, say("echo"))).await {
                 known.push(answer["task"].clone());
             }
             known
@@ -204,9 +166,7 @@ async fn nothing_that_was_acknowledged_before_the_stop_is_lost() {
     server.run().await;
     let mut client = Client::new(Binding::HttpJson, addr);
     for task in known {
-        let read = client
-            .ask(Operation::GetTask, json!({"id": task["id"]}))
-            .await;
+        let read = client.ask(Operation::GetTask, json!({"id": task["id"]})).await;
         assert_eq!(read, task);
     }
 }
@@ -215,24 +175,11 @@ async fn nothing_that_was_acknowledged_before_the_stop_is_lost() {
 async fn second_instance_on_the_same_folder_is_refused_with_the_pid() {
     let mut server = Server::start(Store::Sqlite).await;
     let mut second = server.command(free_addr());
-    let output = within(DRAIN_MAX, "the second instance ends", second.output())
-        .await
-        .unwrap();
-    let told = String::from_utf8_lossy(&output.stderr).into_owned()
-        + &String::from_utf8_lossy(&output.stdout);
-    assert!(
-        output.status.code().is_some_and(|code| code != 0),
-        "{:?}: {told}",
-        output.status
-    );
-    assert!(
-        told.contains(&server.pid().to_string()),
-        "it names the process: {told}"
-    );
-    assert!(
-        told.contains(&server.data().display().to_string()),
-        "it names the folder: {told}"
-    );
+    let output = within(DRAIN_MAX, "the second instance ends", second.output()).await.unwrap();
+    let told = String::from_utf8_lossy(&output.stderr).into_owned() + &String::from_utf8_lossy(&output.stdout);
+    assert!(output.status.code().is_some_and(|code| code != 0), "{:?}: {told}", output.status);
+    assert!(told.contains(&server.pid().to_string()), "it names the process: {told}");
+    assert!(told.contains(&server.data().display().to_string()), "it names the folder: {told}");
     assert!(!told.contains("panicked"), "{told}");
     // The first has taken no harm, and its end frees the folder.
     let mut client = Client::new(Binding::HttpJson, server.addr());
@@ -240,8 +187,6 @@ async fn second_instance_on_the_same_folder_is_refused_with_the_pid() {
     server.kill().await;
     server.run().await;
     let mut client = Client::new(Binding::HttpJson, server.addr());
-    let read = client
-        .ask(Operation::GetTask, json!({"id": id_of(&answer)}))
-        .await;
+    let read = client.ask(Operation::GetTask, json!({"id": id_of(&answer)})).await;
     assert_eq!(read, answer["task"]);
 }

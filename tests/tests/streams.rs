@@ -1,12 +1,7 @@
 //! What a stream shows (promise 4): the task first, then everything after it, once and in order,
 //! whenever it begins, however slowly it is read, and however often it is cut.
 
-#![expect(
-    clippy::indexing_slicing,
-    clippy::panic,
-    clippy::unwrap_used,
-    reason = "a test fails by panicking"
-)]
+#![expect(clippy::indexing_slicing, clippy::panic, clippy::unwrap_used, reason = "a test fails by panicking")]
 
 use std::collections::BTreeMap;
 use std::net::SocketAddr;
@@ -17,8 +12,7 @@ use longhaul_tests::http_binding::HttpClient;
 use longhaul_tests::sse::{Item, Items};
 use longhaul_tests::task::{assert_numbered, fold, id_of, say, say_and_leave, say_to, state_of};
 use longhaul_tests::{
-    Binding, Call, CallError, Client, Event, Operation, Server, Store, Stream, contents, until,
-    within,
+    Binding, Call, CallError, Client, Event, Operation, Server, Store, Stream, contents, until, within,
 };
 use rand::rngs::StdRng;
 use rand::{RngExt as _, SeedableRng as _};
@@ -65,23 +59,12 @@ async fn follow_from(mut client: HttpClient, id: String, moment: Instant) -> Vec
 /// Lets an agent write chunks, follows the task from 10 random moments within `spread` on, and
 /// checks what each stream showed. Returns how many streams there were, and how many of them began
 /// between the first chunk and the last.
-async fn follow_at_random(
-    addr: SocketAddr,
-    text: &str,
-    spread: Duration,
-    dice: &mut StdRng,
-) -> (usize, usize) {
+async fn follow_at_random(addr: SocketAddr, text: &str, spread: Duration, dice: &mut StdRng) -> (usize, usize) {
     let mut client = Client::new(Binding::HttpJson, addr);
     // The task is there before its chunks are, so that it can be followed from any moment on.
     let asked = client.ask(Operation::SendMessage, say("input")).await;
     let id = id_of(&asked);
-    let before = client
-        .follow(&subscribe(&id))
-        .await
-        .event()
-        .await
-        .sequence
-        .unwrap();
+    let before = client.follow(&subscribe(&id)).await.event().await.sequence.unwrap();
     let mut clients = Vec::new();
     for _ in 0..10 {
         let mut client = HttpClient::new(Binding::HttpJson, addr);
@@ -126,10 +109,7 @@ async fn subscriptions_at_random_moments(store: Store) {
         let (mut seen, mut midway, mut tasks) = (0, 0, 0);
         while seen < wanted || midway < midway_min {
             tasks += 1;
-            assert!(
-                tasks <= 200,
-                "{seen} subscriptions found {text:?} at work, {midway} midway"
-            );
+            assert!(tasks <= 200, "{seen} subscriptions found {text:?} at work, {midway} midway");
             let here = follow_at_random(addr, text, spread, &mut dice).await;
             seen += here.0;
             midway += here.1;
@@ -155,9 +135,7 @@ async fn subscribers_see_one_order() {
     let server = Server::start(Store::Sqlite).await;
     let addr = server.addr();
     let mut client = Client::new(Binding::HttpJson, addr);
-    let task = client
-        .ask(Operation::SendMessage, say_and_leave("burst 300"))
-        .await;
+    let task = client.ask(Operation::SendMessage, say_and_leave("burst 300")).await;
     let id = id_of(&task);
     let mut streams = JoinSet::new();
     for binding in [0, 1, 2, 0, 1].map(|index| Binding::ALL[index]) {
@@ -206,13 +184,7 @@ async fn slow_reader_hinders_nobody_and_loses_nothing() {
     let socket = TcpSocket::new_v4().unwrap();
     socket.set_recv_buffer_size(4096).unwrap();
     let mut slow = Connection::over(socket.connect(addr).await.unwrap());
-    slow.send(
-        &Request::new("POST", "/message:stream")
-            .v1()
-            .json(&say(&text)),
-    )
-    .await
-    .unwrap();
+    slow.send(&Request::new("POST", "/message:stream").v1().json(&say(&text))).await.unwrap();
 
     let page = client.ask(Operation::ListTasks, json!({})).await;
     let id = id_of(&page["tasks"][0]);
@@ -227,22 +199,12 @@ async fn slow_reader_hinders_nobody_and_loses_nothing() {
         });
     }
     let lengths = readers.join_all().await;
-    assert!(
-        lengths[0] > CHUNKS && lengths.iter().all(|length| *length == lengths[0]),
-        "{lengths:?}"
-    );
+    assert!(lengths[0] > CHUNKS && lengths.iter().all(|length| *length == lengths[0]), "{lengths:?}");
     let begun = Instant::now();
     client.ask(Operation::SendMessage, say("echo")).await;
-    assert!(
-        begun.elapsed() < Duration::from_secs(1),
-        "a send beside a slow reader: {:?}",
-        begun.elapsed()
-    );
+    assert!(begun.elapsed() < Duration::from_secs(1), "a send beside a slow reader: {:?}", begun.elapsed());
     let grown = server.resident_bytes().saturating_sub(before);
-    assert!(
-        grown < 128 * 1024 * 1024,
-        "{grown} bytes are kept for a slow reader"
-    );
+    assert!(grown < 128 * 1024 * 1024, "{grown} bytes are kept for a slow reader");
 
     let last = u64::try_from(lengths[0]).unwrap();
     assert_eq!(sequences(slow).await, (1..=last).collect::<Vec<_>>());
@@ -286,11 +248,9 @@ async fn streams_that_are_aborted_leave_nothing_behind() {
         workers.join_all().await;
     };
     let at_rest = async |files: usize| {
-        until(
-            Duration::from_secs(20),
-            "the server closes what was aborted",
-            async || (server.open_files() <= files).then_some(()),
-        )
+        until(Duration::from_secs(20), "the server closes what was aborted", async || {
+            (server.open_files() <= files).then_some(())
+        })
         .await;
     };
 
@@ -301,13 +261,8 @@ async fn streams_that_are_aborted_leave_nothing_behind() {
     abort(1000).await;
     at_rest(files + 4).await;
     let grown = server.resident_bytes().saturating_sub(resident);
-    assert!(
-        grown < 16 * 1024 * 1024,
-        "{grown} bytes were kept after 1,000 streams"
-    );
-    let done = client
-        .ask(Operation::SendMessage, say_to(&id, "more"))
-        .await;
+    assert!(grown < 16 * 1024 * 1024, "{grown} bytes were kept after 1,000 streams");
+    let done = client.ask(Operation::SendMessage, say_to(&id, "more")).await;
     assert_eq!(state_of(&done), "COMPLETED");
 }
 
@@ -322,18 +277,10 @@ async fn stream_resumes_after_each_event_through_each_binding() {
         let id = id_of(&whole[0].data);
         for (cut, event) in whole.iter().enumerate() {
             let number = event.sequence.unwrap();
-            let resumed = client
-                .follow(&subscribe(&id).after(number))
-                .await
-                .rest()
-                .await;
+            let resumed = client.follow(&subscribe(&id).after(number)).await.rest().await;
             assert_numbered(&resumed, number);
             assert_eq!(contents(&resumed[1..]), contents(&whole[cut + 1..]));
-            assert_eq!(
-                resumed[0].data["task"],
-                fold(&whole[..=cut]),
-                "{binding:?} at {number}"
-            );
+            assert_eq!(resumed[0].data["task"], fold(&whole[..=cut]), "{binding:?} at {number}");
         }
     }
 }
@@ -346,9 +293,7 @@ async fn stream_that_is_cut_and_resumed_shows_what_an_uncut_one_shows() {
     for binding in Binding::ALL {
         let mut client = Client::new(binding, addr);
         for text in ["chunks 300", "burst 300"] {
-            let task = client
-                .ask(Operation::SendMessage, say_and_leave(text))
-                .await;
+            let task = client.ask(Operation::SendMessage, say_and_leave(text)).await;
             let id = id_of(&task);
             let mut seen: BTreeMap<u64, Value> = BTreeMap::new();
             let mut after = 1;
@@ -364,16 +309,11 @@ async fn stream_that_is_cut_and_resumed_shows_what_an_uncut_one_shows() {
                         break;
                     };
                     after = event.sequence.unwrap();
-                    assert!(
-                        seen.insert(after, event.data).is_none(),
-                        "{after} came twice"
-                    );
+                    assert!(seen.insert(after, event.data).is_none(), "{after} came twice");
                 }
             }
             let log = log_of(&mut client, &id).await;
-            let expected = log[1..]
-                .iter()
-                .map(|event| (event.sequence.unwrap(), event.data.clone()));
+            let expected = log[1..].iter().map(|event| (event.sequence.unwrap(), event.data.clone()));
             assert_eq!(seen, expected.collect());
         }
     }

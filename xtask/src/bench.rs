@@ -13,14 +13,7 @@ use crate::{cargo, check, root};
 /// When the build or the bench fails: both say on stderr what is wrong.
 pub fn run(arguments: &[String]) -> Result<()> {
     let built = cargo()
-        .args([
-            "build",
-            "--release",
-            "--package",
-            "longhaul",
-            "--package",
-            "longhaul-bench",
-        ])
+        .args(["build", "--release", "--package", "longhaul", "--package", "longhaul-bench"])
         .status()
         .context("cannot start cargo")?;
     if !built.success() {

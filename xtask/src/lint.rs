@@ -28,16 +28,8 @@ const LINTERS: &[Linter] = &[
         args: &["--all-features", "check", "licenses", "bans", "sources"],
         what: "licences, bans and sources (deny.toml)",
     },
-    Linter {
-        name: "machete",
-        args: &[],
-        what: "dependencies that nothing uses",
-    },
-    Linter {
-        name: "audit",
-        args: &[],
-        what: "known vulnerabilities (fetches the advisory database)",
-    },
+    Linter { name: "machete", args: &[], what: "dependencies that nothing uses" },
+    Linter { name: "audit", args: &[], what: "known vulnerabilities (fetches the advisory database)" },
 ];
 
 /// Runs each linter that is installed and says which are not.
@@ -49,20 +41,13 @@ pub fn run(root: &Path, args: &Args) -> Result<()> {
     let (mut missing, mut failed) = (Vec::new(), Vec::new());
     for linter in LINTERS {
         if !is_installed(linter)? {
-            println!(
-                "not installed: cargo-{} ({}); cargo install --locked cargo-{0}",
-                linter.name, linter.what
-            );
+            println!("not installed: cargo-{} ({}); cargo install --locked cargo-{0}", linter.name, linter.what);
             missing.push(linter.name);
             continue;
         }
         println!("cargo {}: {}", linter.name, linter.what);
-        let status = cargo()
-            .arg(linter.name)
-            .args(linter.args)
-            .current_dir(root)
-            .status()
-            .context("cannot start cargo")?;
+        let status =
+            cargo().arg(linter.name).args(linter.args).current_dir(root).status().context("cannot start cargo")?;
         if !status.success() {
             failed.push(linter.name);
         }

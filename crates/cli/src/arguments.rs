@@ -132,7 +132,8 @@ pub fn environment() -> Layer {
 
 /// Reads the file, if there is one, and puts the layers on each other.
 pub fn load(flags: &CommonFlags, layer: &Layer, environment: &Layer) -> Result<Settings, ConfigError> {
-    let named = flags.config.clone().or_else(|| variable("LONGHAUL_CONFIG").filter(|path| !path.is_empty()).map(PathBuf::from));
+    let named =
+        flags.config.clone().or_else(|| variable("LONGHAUL_CONFIG").filter(|path| !path.is_empty()).map(PathBuf::from));
     let default = Path::new(FILE_NAME);
     let path = named.or_else(|| default.exists().then(|| default.to_owned()));
     let file = path.as_deref().map(Source::read).transpose()?;

@@ -65,7 +65,9 @@ mod tests {
     #[test]
     fn causes_and_the_next_step_are_told() {
         let cause = std::io::Error::other("the disk is full");
-        let error = Err::<(), _>(cause).context(Attempt::new("cannot open the store").hint("make room")).expect_err("it is one");
+        let error = Err::<(), _>(cause)
+            .context(Attempt::new("cannot open the store").hint("make room"))
+            .expect_err("it is one");
         assert_eq!(told(&error), ("longhaul: cannot open the store: the disk is full\nhint: make room".to_owned(), 1));
         let wrong = anyhow::Error::new(ConfigError::new("longhaul.toml", "there is no key x", "leave it out"));
         let text = "longhaul: cannot use the configuration: longhaul.toml: there is no key x\nhint: leave it out";

@@ -28,13 +28,17 @@ pub enum Served {
 pub fn run(served: Served, settings: Settings) -> anyhow::Result<()> {
     start_logging(&settings.log)?;
     // The number of threads is `TOKIO_WORKER_THREADS`, or that of the cores.
-    let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build().context(Attempt::new("cannot start the runtime"))?;
+    let runtime = tokio::runtime::Builder::new_multi_thread()
+        .enable_all()
+        .build()
+        .context(Attempt::new("cannot start the runtime"))?;
     runtime.block_on(serve(served, settings))
 }
 
 async fn serve(served: Served, settings: Settings) -> anyhow::Result<()> {
     let (agent, card_of) = agent(served, &settings)?;
-    let address = resolve(&settings.server.listen).context(Attempt::new(format!("cannot listen on {}", settings.server.listen)))?;
+    let address = resolve(&settings.server.listen)
+        .context(Attempt::new(format!("cannot listen on {}", settings.server.listen)))?;
     let mut signals = Signals::new().context(Attempt::new("cannot wait for signals"))?;
     let (store, clock) = open_store(&settings)?;
     let parts = EngineParts { store, agent, clock, ids: Arc::new(RandomIds), config: settings.engine(card_of) };
@@ -81,7 +85,11 @@ fn agent(served: Served, settings: &Settings) -> Result<(Arc<dyn Agent>, ServedA
         }
         (Served::Command, None) => {
             let hint = "name one: longhaul serve --exec 'tr a-z A-Z'; or try longhaul demo-server, which needs none";
-            Err(ConfigError::new("longhaul serve", "there is no agent to serve: neither --exec nor --exec-jsonl is given", hint))
+            Err(ConfigError::new(
+                "longhaul serve",
+                "there is no agent to serve: neither --exec nor --exec-jsonl is given",
+                hint,
+            ))
         }
     }
 }
@@ -96,7 +104,11 @@ fn open_store(settings: &Settings) -> anyhow::Result<(Arc<dyn Store>, Arc<System
             Ok((Arc::new(MemoryStore::new()), Arc::new(clock)))
         }
         StoreKind::Sqlite => {
-            let config = SqliteConfig { directory: store.data.clone(), synchronous: store.synchronous, ..SqliteConfig::default() };
+            let config = SqliteConfig {
+                directory: store.data.clone(),
+                synchronous: store.synchronous,
+                ..SqliteConfig::default()
+            };
             let opened = SqliteStore::open(&config, clock.now());
             let store = opened.map_err(|error| {
                 let mut attempt = Attempt::new(format!("cannot open the store in {}", store.data.display()));
@@ -114,7 +126,9 @@ fn open_store(settings: &Settings) -> anyhow::Result<(Arc<dyn Store>, Arc<System
 fn store_hint(error: &OpenError) -> Option<&'static str> {
     match error {
         OpenError::Held { .. } => Some("stop the other server, or choose another folder with --data"),
-        OpenError::Newer { .. } | OpenError::PayloadFormat { .. } => Some("use the newer release of longhaul, or another folder with --data"),
+        OpenError::Newer { .. } | OpenError::PayloadFormat { .. } => {
+            Some("use the newer release of longhaul, or another folder with --data")
+        }
         OpenError::Files { .. } => Some("check the folder and its permissions, or choose another one with --data"),
         OpenError::NotOurs { .. } => Some("choose another folder with --data"),
         OpenError::SqliteTooOld { .. } | OpenError::Database { .. } => None,

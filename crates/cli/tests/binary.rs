@@ -1,6 +1,11 @@
 //! The binary as its users see it: what it prints, what it answers, how it ends.
 
-#![expect(clippy::expect_used, clippy::panic, clippy::indexing_slicing, reason = "helpers of tests, which fail by panicking")]
+#![expect(
+    clippy::expect_used,
+    clippy::panic,
+    clippy::indexing_slicing,
+    reason = "helpers of tests, which fail by panicking"
+)]
 
 use std::io::{BufRead as _, BufReader, Read as _, Write as _};
 use std::net::TcpStream;
@@ -50,7 +55,8 @@ struct Server {
 
 impl Server {
     fn start(arguments: &[&str]) -> Self {
-        let mut child = longhaul(arguments).args(["--listen", "127.0.0.1:0"]).stderr(Stdio::piped()).spawn().expect("it starts");
+        let mut child =
+            longhaul(arguments).args(["--listen", "127.0.0.1:0"]).stderr(Stdio::piped()).spawn().expect("it starts");
         let stderr = BufReader::new(child.stderr.take().expect("it is piped"));
         let (lines, log) = channel();
         std::thread::spawn(move || stderr.lines().map_while(Result::ok).try_for_each(|line| lines.send(line)));
@@ -66,7 +72,10 @@ impl Server {
     fn line_with(&mut self, text: &str) -> String {
         let mut all = String::new();
         loop {
-            let line = self.log.recv_timeout(PATIENCE).unwrap_or_else(|error| panic!("it never said {text:?} ({error}):\n{all}"));
+            let line = self
+                .log
+                .recv_timeout(PATIENCE)
+                .unwrap_or_else(|error| panic!("it never said {text:?} ({error}):\n{all}"));
             if line.contains(text) {
                 return line;
             }
@@ -127,7 +136,8 @@ fn a_command_is_served_and_ends_in_order() {
     assert_eq!(server.first_line, format!("longhaul: listening on {url} (card: {url}/.well-known/agent-card.json)"));
     let card = server.ask("GET /.well-known/agent-card.json", "");
     assert_eq!(card["name"], "tr");
-    let bindings: Vec<&Value> = card["supportedInterfaces"].as_array().expect("a list").iter().map(|one| &one["protocolBinding"]).collect();
+    let bindings: Vec<&Value> =
+        card["supportedInterfaces"].as_array().expect("a list").iter().map(|one| &one["protocolBinding"]).collect();
     assert_eq!(bindings, ["JSONRPC", "HTTP+JSON", "GRPC"]);
     let task = server.send("hello", &json!({}));
     assert_eq!(task["status"]["state"], "TASK_STATE_COMPLETED");

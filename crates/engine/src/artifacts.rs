@@ -46,14 +46,16 @@ impl Engine {
         };
         let task_id = known_form(&query.task_id)?;
         let artifact_id = artifact_id(&task_id, &query.artifact_id)?;
-        let read = self.inner.store.artifact_versions(&query.scope, &task_id, &artifact_id, before, query.page_size + 1).await;
+        let read =
+            self.inner.store.artifact_versions(&query.scope, &task_id, &artifact_id, before, query.page_size + 1).await;
         let mut versions = match read.map_err(|error| EngineError::store("read the artifact", error))? {
             Some(versions) => versions,
             None => return Err(self.missing(&query.scope, &task_id, &format!("artifact {artifact_id}")).await),
         };
         let more = versions.len() > query.page_size;
         versions.truncate(query.page_size);
-        let next_page_token = versions.last().filter(|_| more).map(|oldest| format!("v{}", oldest.version)).unwrap_or_default();
+        let next_page_token =
+            versions.last().filter(|_| more).map(|oldest| format!("v{}", oldest.version)).unwrap_or_default();
         Ok(ArtifactVersionPage { versions, next_page_token })
     }
 
@@ -91,5 +93,6 @@ impl Engine {
 }
 
 fn artifact_id(task_id: &longhaul_protocol::TaskId, artifact_id: &str) -> Result<ArtifactId, EngineError> {
-    ArtifactId::new(artifact_id).map_err(|_| EngineError::PartNotFound { task: task_id.clone(), what: format!("artifact {artifact_id:?}") })
+    ArtifactId::new(artifact_id)
+        .map_err(|_| EngineError::PartNotFound { task: task_id.clone(), what: format!("artifact {artifact_id:?}") })
 }

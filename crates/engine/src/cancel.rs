@@ -80,14 +80,22 @@ impl Inner {
     }
 
     /// Decides one command and commits it, again when another writer was first.
-    async fn command(self: &Arc<Self>, scope: &Scope, task_id: &TaskId, command: Command, writer: Writer) -> Result<Done, EngineError> {
+    async fn command(
+        self: &Arc<Self>,
+        scope: &Scope,
+        task_id: &TaskId,
+        command: Command,
+        writer: Writer,
+    ) -> Result<Done, EngineError> {
         for _ in 0..self.config.conflicts_max {
             let head = self.load(scope, task_id).await?;
             let now = status_time(&head, self.clock.now());
             let (transition, events) = match decide_all(&head, vec![command.clone()], writer, now) {
                 Ok(decided) => decided,
                 Err(Rejection::Ended(_)) => return Ok(Done::Ended),
-                Err(rejection) => return Err(EngineError::UnsupportedOperation(format!("task {task_id}: {rejection}"))),
+                Err(rejection) => {
+                    return Err(EngineError::UnsupportedOperation(format!("task {task_id}: {rejection}")));
+                }
             };
             let tell_agent = transition.tell_agent;
             if transition.is_empty(&head) {

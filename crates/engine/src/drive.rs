@@ -7,7 +7,9 @@ use std::time::Duration;
 
 use longhaul_lifecycle::{ArtifactLedger, Command, TaskHead, Writer, decide};
 use longhaul_protocol::{ArtifactId, Message, TaskState, wire};
-use longhaul_store::{ArtifactFold, Commit, EventKind, Expect, NewEvent, NewMessage, Scope, StoreError, TurnRequest, artifact_update};
+use longhaul_store::{
+    ArtifactFold, Commit, EventKind, Expect, NewEvent, NewMessage, Scope, StoreError, TurnRequest, artifact_update,
+};
 
 use crate::engine::{Inner, Worker, log_change, new_messages, status_events, status_time};
 use crate::turn::{MessageIds, Progress, TurnShared, TurnState, Write};
@@ -55,7 +57,12 @@ pub(crate) struct View {
 
 impl View {
     /// A view of a task that was created just now.
-    pub fn new(head: &TaskHead, metadata: Option<longhaul_protocol::JsonObject>, message: &Message, sequence: u64) -> Self {
+    pub fn new(
+        head: &TaskHead,
+        metadata: Option<longhaul_protocol::JsonObject>,
+        message: &Message,
+        sequence: u64,
+    ) -> Self {
         let task = wire::Task {
             id: head.id.as_str().to_owned(),
             context_id: head.context_id.as_str().to_owned(),
@@ -113,7 +120,9 @@ struct Group {
 pub(crate) async fn drive(inner: Arc<Inner>, start: TurnStart) -> TurnEnd {
     let TurnStart { scope, head, message, request, mut view, worker, message_sequence, missed } = start;
     let mut end = TurnEnd { head: None, view: None };
-    let Some((ledger, resumed)) = at_last(&inner, &head, || past(&inner, &head, message_sequence)).await else { return end };
+    let Some((ledger, resumed)) = at_last(&inner, &head, || past(&inner, &head, message_sequence)).await else {
+        return end;
+    };
     let shared = Arc::new(shared(&inner, &head, ledger, view.is_some()));
     let registered = inner.running.register(Arc::clone(&shared));
     let mut head = head;
@@ -128,7 +137,14 @@ pub(crate) async fn drive(inner: Arc<Inner>, start: TurnStart) -> TurnEnd {
     }
     head.waiting.iter().for_each(|ordinal| shared.deliver(*ordinal));
     let (history, messages) = (head.turn_message, head.messages);
-    let mut turn = Turn { message, request, history, messages, resumed, writer: crate::TurnWriter { shared: Arc::clone(&shared) } };
+    let mut turn = Turn {
+        message,
+        request,
+        history,
+        messages,
+        resumed,
+        writer: crate::TurnWriter { shared: Arc::clone(&shared) },
+    };
     let agent = Arc::clone(&inner.agent);
     let mut running = CatchUnwind(Box::pin(async move { agent.run(&mut turn).await }));
     let mut outcome = None;
@@ -157,7 +173,14 @@ pub(crate) async fn drive(inner: Arc<Inner>, start: TurnStart) -> TurnEnd {
             let last = outcome.as_mut().and_then(Option::take);
             let writes = if last.is_some() { shared.take_last_written() } else { shared.take_written() };
             if !writes.is_empty() || last.is_some() {
-                commit = Some(Box::pin(store(Arc::clone(&inner), scope.clone(), head.clone(), Arc::clone(&shared), writes, last)));
+                commit = Some(Box::pin(store(
+                    Arc::clone(&inner),
+                    scope.clone(),
+                    head.clone(),
+                    Arc::clone(&shared),
+                    writes,
+                    last,
+                )));
             }
         }
     }
@@ -176,19 +199,37 @@ fn shared(inner: &Arc<Inner>, head: &TaskHead, ledger: ArtifactLedger, keeps_upd
     let state = TurnState { ledger, turn_message: head.turn_message, ..TurnState::default() };
     let (task_id, context_id) = (head.id.clone(), head.context_id.clone());
     let event_bytes_max = inner.config.event_bytes_max;
-    TurnShared::new(task_id, context_id, head.attempt, head.epoch, event_bytes_max, keeps_updates, Arc::clone(&inner.store), message_ids, state)
+    TurnShared::new(
+        task_id,
+        context_id,
+        head.attempt,
+        head.epoch,
+        event_bytes_max,
+        keeps_updates,
+        Arc::clone(&inner.store),
+        message_ids,
+        state,
+    )
 }
 
 /// Reads what a turn needs before it can run, again while the store can't: its lease is taken. `None` when the engine goes
 /// down first; the task is then handed back with the others.
-async fn at_last<T, F: Future<Output = Result<T, StoreError>>>(inner: &Inner, head: &TaskHead, read: impl Fn() -> F) -> Option<T> {
+async fn at_last<T, F: Future<Output = Result<T, StoreError>>>(
+    inner: &Inner,
+    head: &TaskHead,
+    read: impl Fn() -> F,
+) -> Option<T> {
     let mut delay = RETRY_DELAY_MIN;
     loop {
         let error = match read().await {
             Ok(read) => return Some(read),
             Err(error) => error,
         };
-        tracing::error!(task_id = head.id.as_str(), error = &error as &dyn std::error::Error, "cannot read a task that is to run");
+        tracing::error!(
+            task_id = head.id.as_str(),
+            error = &error as &dyn std::error::Error,
+            "cannot read a task that is to run"
+        );
         tokio::select! {
             () = inner.closing.cancelled() => return None,
             () = inner.clock.sleep(delay) => {}
@@ -199,7 +240,11 @@ async fn at_last<T, F: Future<Output = Result<T, StoreError>>>(inner: &Inner, he
 
 /// What is known of the task's artifacts when the turn begins, and whether the turn goes on after an authorization for
 /// which it had asked on this very message.
-async fn past(inner: &Inner, head: &TaskHead, message_sequence: Option<u64>) -> Result<(ArtifactLedger, bool), StoreError> {
+async fn past(
+    inner: &Inner,
+    head: &TaskHead,
+    message_sequence: Option<u64>,
+) -> Result<(ArtifactLedger, bool), StoreError> {
     let (mut ledger, mut resumed) = (ArtifactLedger::default(), false);
     // A task's first event is its creation, and the second mostly its start: then there is nothing to read.
     let mut after = if head.last_sequence > 2 { 1 } else { 2 };
@@ -212,8 +257,11 @@ async fn past(inner: &Inner, head: &TaskHead, message_sequence: Option<u64>) -> 
             resumed |= event.kind == asked && message_sequence.is_some_and(|stored| event.sequence >= stored);
             let Some(update) = artifact_update(event.kind, event.sequence, &event.payload)? else { continue };
             let known = update.artifact.and_then(|artifact| ArtifactId::new(artifact.artifact_id).ok());
-            let known = known.ok_or_else(|| StoreError::corrupt(format!("event {} names no artifact", event.sequence)))?;
-            ledger.apply(&known, update.append, update.last_chunk).map_err(|error| StoreError::corrupt(error.to_string()))?;
+            let known =
+                known.ok_or_else(|| StoreError::corrupt(format!("event {} names no artifact", event.sequence)))?;
+            ledger
+                .apply(&known, update.append, update.last_chunk)
+                .map_err(|error| StoreError::corrupt(error.to_string()))?;
         }
     }
     Ok((ledger, resumed))
@@ -231,7 +279,9 @@ fn command_of(shared: &TurnShared, result: Result<Outcome, AgentError>) -> Optio
             Outcome::Canceled(parts) if canceled => Command::FinishCancel { message: message(parts)? },
             Outcome::Canceled(_) => return Err("the agent says that it was canceled, but nobody asked for that".into()),
             Outcome::RequireInput(parts) => Command::RequireInput { message: shared.message(parts)? },
-            Outcome::RequireAuth { parts, resume_after } => Command::RequireAuth { message: shared.message(parts)?, resume_after },
+            Outcome::RequireAuth { parts, resume_after } => {
+                Command::RequireAuth { message: shared.message(parts)?, resume_after }
+            }
         })
     });
     Some(command.unwrap_or_else(|error| {
@@ -284,12 +334,22 @@ async fn store(
                 Err(error) => again(&inner, &head, &error, &mut delay).await,
             },
             Err(StoreError::LeaseLost { .. } | StoreError::NotFound { .. }) => {
-                tracing::info!(task_id = head.id.as_str(), epoch = shared.epoch, "a write without its lease was refused");
+                tracing::info!(
+                    task_id = head.id.as_str(),
+                    epoch = shared.epoch,
+                    "a write without its lease was refused"
+                );
                 return Err(Lost);
             }
-            Err(error @ (StoreError::Unavailable { .. } | StoreError::Duplicate { .. })) => again(&inner, &head, &error, &mut delay).await,
+            Err(error @ (StoreError::Unavailable { .. } | StoreError::Duplicate { .. })) => {
+                again(&inner, &head, &error, &mut delay).await
+            }
             Err(error @ (StoreError::LogFull { .. } | StoreError::Corrupt { .. })) => {
-                tracing::error!(task_id = head.id.as_str(), error = &error as &dyn std::error::Error, "cannot store what the agent wrote");
+                tracing::error!(
+                    task_id = head.id.as_str(),
+                    error = &error as &dyn std::error::Error,
+                    "cannot store what the agent wrote"
+                );
                 return Err(Lost);
             }
         }
@@ -298,7 +358,11 @@ async fn store(
 
 /// A store that can't work now is asked again, ever more seldom: what the agent wrote must not be lost.
 async fn again(inner: &Inner, head: &TaskHead, error: &StoreError, delay: &mut Duration) {
-    tracing::warn!(task_id = head.id.as_str(), error = error as &dyn std::error::Error, "cannot store what the agent wrote, trying again");
+    tracing::warn!(
+        task_id = head.id.as_str(),
+        error = error as &dyn std::error::Error,
+        "cannot store what the agent wrote, trying again"
+    );
     inner.clock.sleep(*delay).await;
     *delay = (*delay * 2).min(RETRY_DELAY_MAX);
 }

@@ -4,7 +4,9 @@ use std::time::Duration;
 
 use longhaul_lifecycle::{Joins, TaskHead, Transition};
 use longhaul_protocol::{ContextId, TaskId, Timestamp, json, wire};
-use longhaul_store::{EventKind, HistoryLimit, NewEvent, NewMessage, Release, Scope, Snapshot, SnapshotQuery, Store, StoreError};
+use longhaul_store::{
+    EventKind, HistoryLimit, NewEvent, NewMessage, Release, Scope, Snapshot, SnapshotQuery, Store, StoreError,
+};
 use tokio::sync::{Notify, OwnedSemaphorePermit, Semaphore};
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
@@ -155,7 +157,12 @@ impl Engine {
     /// # Errors
     ///
     /// [`EngineError::TaskNotFound`], [`EngineError::Unavailable`].
-    pub async fn get_task(&self, scope: &Scope, task_id: &str, history: HistoryLimit) -> Result<wire::Task, EngineError> {
+    pub async fn get_task(
+        &self,
+        scope: &Scope,
+        task_id: &str,
+        history: HistoryLimit,
+    ) -> Result<wire::Task, EngineError> {
         let task_id = known_form(task_id)?;
         Ok(self.inner.snapshot(scope, &task_id, None, history).await?.task)
     }
@@ -213,7 +220,13 @@ impl Inner {
     }
 
     /// Reads a task that must be there.
-    pub async fn snapshot(&self, scope: &Scope, task_id: &TaskId, at: Option<u64>, history: HistoryLimit) -> Result<Snapshot, EngineError> {
+    pub async fn snapshot(
+        &self,
+        scope: &Scope,
+        task_id: &TaskId,
+        at: Option<u64>,
+        history: HistoryLimit,
+    ) -> Result<Snapshot, EngineError> {
         let query = SnapshotQuery { at, history, artifacts: true };
         let read = self.store.snapshot(scope, task_id, query).await;
         read.map_err(|error| EngineError::store("read the task", error))?
@@ -234,7 +247,10 @@ impl Inner {
 
 /// What an operation gives up with when other writers were always first.
 pub(crate) fn contended(task_id: &TaskId) -> EngineError {
-    EngineError::Internal { action: "change the task", source: Box::new(StoreError::Conflict { task: task_id.clone() }) }
+    EngineError::Internal {
+        action: "change the task",
+        source: Box::new(StoreError::Conflict { task: task_id.clone() }),
+    }
 }
 
 /// The status updates of a transition as events.

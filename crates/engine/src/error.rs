@@ -70,9 +70,10 @@ impl EngineError {
             StoreError::NotFound { task } => Self::TaskNotFound(task.as_str().to_owned()),
             StoreError::LogFull { .. } => Self::UnsupportedOperation(error.to_string()),
             StoreError::Unavailable { .. } => Self::Unavailable { action, source: Some(error) },
-            StoreError::Conflict { .. } | StoreError::LeaseLost { .. } | StoreError::Duplicate { .. } | StoreError::Corrupt { .. } => {
-                Self::Internal { action, source: Box::new(error) }
-            }
+            StoreError::Conflict { .. }
+            | StoreError::LeaseLost { .. }
+            | StoreError::Duplicate { .. }
+            | StoreError::Corrupt { .. } => Self::Internal { action, source: Box::new(error) },
         }
     }
 
@@ -99,11 +100,15 @@ impl From<EngineError> for A2aError {
                 Self::new(ErrorCode::TaskNotCancelable, message).with_metadata("taskId", task.as_str())
             }
             EngineError::UnsupportedOperation(_) => Self::new(ErrorCode::UnsupportedOperation, message),
-            EngineError::ContentTypeNotSupported { field, media_type } => Self::new(ErrorCode::ContentTypeNotSupported, message)
-                .with_metadata("field", field)
-                .with_metadata("mediaType", media_type),
+            EngineError::ContentTypeNotSupported { field, media_type } => {
+                Self::new(ErrorCode::ContentTypeNotSupported, message)
+                    .with_metadata("field", field)
+                    .with_metadata("mediaType", media_type)
+            }
             EngineError::Invalid(violations) => Self::invalid_argument(violations),
-            EngineError::InvalidAgentResponse(_) => Self::new(ErrorCode::InvalidAgentResponse, "the agent's answer is not valid"),
+            EngineError::InvalidAgentResponse(_) => {
+                Self::new(ErrorCode::InvalidAgentResponse, "the agent's answer is not valid")
+            }
             EngineError::Exhausted(_) => Self::new(ErrorCode::ResourceExhausted, message).with_retry_after(RETRY_AFTER),
             EngineError::Unavailable { .. } => Self::new(ErrorCode::Unavailable, message).with_retry_after(RETRY_AFTER),
             EngineError::Internal { .. } => Self::new(ErrorCode::Internal, "internal error"),

@@ -40,7 +40,8 @@ impl IdSource for RandomIds {
 /// The shard of a context, 0 to 1,023: the first 10 bits of SHA-256 over the tenant, a zero byte and the context id.
 #[must_use]
 pub fn shard(tenant: &Tenant, context_id: &ContextId) -> u16 {
-    let digest = Sha256::new().chain_update(tenant.as_str()).chain_update([0]).chain_update(context_id.as_str()).finalize();
+    let digest =
+        Sha256::new().chain_update(tenant.as_str()).chain_update([0]).chain_update(context_id.as_str()).finalize();
     let mut first = [0; 2];
     first.iter_mut().zip(digest.iter()).for_each(|(to, from)| *to = *from);
     u16::from_be_bytes(first) >> 6

@@ -11,8 +11,8 @@ use longhaul_store::{Claim, Commit, Expect, StoreError, StoredMessage};
 use crate::clock::until;
 use crate::drive::{TurnStart, drive};
 use crate::engine::{Inner, Worker, log_change, new_messages, status_events, status_time};
-use crate::turn::agent_message;
 use crate::text_part;
+use crate::turn::agent_message;
 
 /// How many due tasks are read at once.
 const CLAIMS_MAX: usize = 64;
@@ -70,7 +70,11 @@ async fn run_due(inner: &Arc<Inner>) -> Result<Option<Duration>, StoreError> {
                 Ok(Begun::Stuck) => {}
                 // One task that can't be begun must not keep the others from it.
                 Err(error) => {
-                    tracing::error!(task_id = task_id.as_str(), error = &error as &dyn std::error::Error, "cannot begin a task that is due");
+                    tracing::error!(
+                        task_id = task_id.as_str(),
+                        error = &error as &dyn std::error::Error,
+                        "cannot begin a task that is due"
+                    );
                 }
             }
         }
@@ -114,7 +118,16 @@ async fn begin(inner: &Arc<Inner>, claim: Claim, worker: Worker) -> Result<Begun
         Err(StoreError::Conflict { .. } | StoreError::NotFound { .. }) => return Ok(Begun::Moved),
         Err(error) => {
             let head = transition.head;
-            let start = head.leased.then_some(TurnStart { scope, head, message, request, view: None, worker, message_sequence: Some(sequence), missed });
+            let start = head.leased.then_some(TurnStart {
+                scope,
+                head,
+                message,
+                request,
+                view: None,
+                worker,
+                message_sequence: Some(sequence),
+                missed,
+            });
             inner.settle(&error, start);
             return Err(error);
         }
@@ -123,13 +136,18 @@ async fn begin(inner: &Arc<Inner>, claim: Claim, worker: Worker) -> Result<Begun
     inner.told(&head.id, committed.last_sequence, &events);
     log_change(&head, committed.last_sequence);
     if head.leased {
-        let start = TurnStart { scope, head, message, request, view: None, worker, message_sequence: Some(sequence), missed };
+        let start =
+            TurnStart { scope, head, message, request, view: None, worker, message_sequence: Some(sequence), missed };
         inner.tracker.spawn(drive(Arc::clone(inner), start));
     }
     Ok(Begun::Moved)
 }
 
-fn decide_claim(inner: &Inner, head: &TaskHead, now: longhaul_protocol::Timestamp) -> Option<(Transition, Vec<longhaul_store::NewEvent>)> {
+fn decide_claim(
+    inner: &Inner,
+    head: &TaskHead,
+    now: longhaul_protocol::Timestamp,
+) -> Option<(Transition, Vec<longhaul_store::NewEvent>)> {
     let mut commands = Vec::new();
     if head.state == TaskState::AuthRequired {
         commands.push(Command::Resume);
@@ -138,7 +156,8 @@ fn decide_claim(inner: &Inner, head: &TaskHead, now: longhaul_protocol::Timestam
         commands.push(Command::FinishCancel { message: None });
     } else if head.attempt >= inner.config.attempts_max {
         let why = format!("given up after {} attempts that did not come to an end", head.attempt);
-        let message = agent_message(inner.ids.message_id(now), &head.context_id, Some(&head.id), vec![text_part(why)]).ok();
+        let message =
+            agent_message(inner.ids.message_id(now), &head.context_id, Some(&head.id), vec![text_part(why)]).ok();
         commands.push(Command::Fail { message });
     } else {
         commands.push(Command::Start);
@@ -200,7 +219,9 @@ pub(crate) async fn sweep(inner: Arc<Inner>) {
         for task_ids in inner.hub.waited_for().chunks(500) {
             match inner.store.last_sequences(task_ids).await {
                 Ok(known) => known.iter().for_each(|(task_id, last_sequence)| inner.hub.ring(task_id, *last_sequence)),
-                Err(error) => tracing::warn!(error = &error as &dyn std::error::Error, "cannot look for missed wake-ups"),
+                Err(error) => {
+                    tracing::warn!(error = &error as &dyn std::error::Error, "cannot look for missed wake-ups")
+                }
             }
         }
     }

@@ -7,7 +7,9 @@ use std::task::{Context, Poll};
 
 use longhaul_lifecycle::{Command, Rejection, TaskHead, Writer};
 use longhaul_protocol::{ContextId, Message, TaskId, json, rules, wire};
-use longhaul_store::{Commit, Dedup, Expect, HistoryLimit, NewMessage, NewTask, Scope, StoreError, TurnRequest, created_event};
+use longhaul_store::{
+    Commit, Dedup, Expect, HistoryLimit, NewMessage, NewTask, Scope, StoreError, TurnRequest, created_event,
+};
 use sha2::{Digest as _, Sha256};
 use tokio::runtime::Handle;
 
@@ -128,12 +130,18 @@ impl Engine {
         };
         let subscription = begun.subscription.unwrap_or_else(|| self.inner.hub.subscribe(&begun.head.id));
         let stream = match &begun.created {
-            Some(message) => EventStream::of_new_task(Arc::clone(&self.inner), subscription, created_task(&begun.head, message, metadata, history)),
+            Some(message) => EventStream::of_new_task(
+                Arc::clone(&self.inner),
+                subscription,
+                created_task(&begun.head, message, metadata, history),
+            ),
             None => {
                 // Begun before anything is awaited: the caller may leave meanwhile.
                 self.inner.run_beside(begun.turn.take());
-                let snapshot = self.inner.snapshot(&scope, &begun.head.id, Some(begun.head.last_sequence), history).await;
-                snapshot.map(|snapshot| EventStream::of_snapshot(Arc::clone(&self.inner), subscription, snapshot, true))?
+                let snapshot =
+                    self.inner.snapshot(&scope, &begun.head.id, Some(begun.head.last_sequence), history).await;
+                snapshot
+                    .map(|snapshot| EventStream::of_snapshot(Arc::clone(&self.inner), subscription, snapshot, true))?
             }
         };
         self.inner.run_beside(begun.turn);
@@ -142,7 +150,12 @@ impl Engine {
 }
 
 /// A task as it was created, for the first item of its own stream.
-fn created_task(head: &TaskHead, message: &Message, metadata: Option<longhaul_protocol::JsonObject>, history: HistoryLimit) -> wire::Task {
+fn created_task(
+    head: &TaskHead,
+    message: &Message,
+    metadata: Option<longhaul_protocol::JsonObject>,
+    history: HistoryLimit,
+) -> wire::Task {
     let status = wire::TaskStatus {
         state: longhaul_protocol::TaskState::Submitted.into(),
         message: None,
@@ -218,7 +231,13 @@ impl Inner {
     }
 
     /// A message that was accepted before: its task, whatever became of it.
-    async fn repeated(self: &Arc<Self>, send: &SendRequest, dedup: &Dedup, task: &TaskId, digest: [u8; 32]) -> Result<Begun, EngineError> {
+    async fn repeated(
+        self: &Arc<Self>,
+        send: &SendRequest,
+        dedup: &Dedup,
+        task: &TaskId,
+        digest: [u8; 32],
+    ) -> Result<Begun, EngineError> {
         if digest != dedup.digest {
             let why = format!("was used before, for task {task}, with other content; send new content under a new id");
             return Err(EngineError::invalid("message.messageId", why));
@@ -228,12 +247,19 @@ impl Inner {
         Ok(Begun::Task(Box::new(BegunTask { head, subscription, turn: None, created: None })))
     }
 
-    async fn begin_new(self: &Arc<Self>, send: &SendRequest, dedup: Option<Dedup>, waits: Waits) -> Result<Begun, EngineError> {
+    async fn begin_new(
+        self: &Arc<Self>,
+        send: &SendRequest,
+        dedup: Option<Dedup>,
+        waits: Waits,
+    ) -> Result<Begun, EngineError> {
         let now = self.clock.now();
         let given = send.message.as_wire().context_id.clone();
         let context_id = match given.is_empty() {
             true => self.ids.context_id(now),
-            false => ContextId::new(given).map_err(|error| EngineError::invalid("message.contextId", error.to_string()))?,
+            false => {
+                ContextId::new(given).map_err(|error| EngineError::invalid("message.contextId", error.to_string()))?
+            }
         };
         let accept = self.ask_the_agent(send).await?;
         let task_id = self.ids.task_id(&send.scope.tenant, &context_id, now);
@@ -256,7 +282,8 @@ impl Inner {
             }
             Accept::Reject { parts } => vec![Command::Reject { message: Some(say(parts, Some(&task_id))?) }],
         };
-        let subscription = (waits == Waits::OnStream || (waits == Waits::ForAnswer && worker.is_none())).then(|| self.hub.subscribe(&task_id));
+        let subscription = (waits == Waits::OnStream || (waits == Waits::ForAnswer && worker.is_none()))
+            .then(|| self.hub.subscribe(&task_id));
         let (transition, more) = decide_all(&submitted, commands, Writer::Engine, now)
             .map_err(|rejection| EngineError::Internal { action: "create the task", source: Box::new(rejection) })?;
         let events: Vec<_> = std::iter::once(created_event(&submitted, None)).chain(more).collect();
@@ -273,7 +300,19 @@ impl Inner {
             Ok(committed) => committed,
             Err(error) => {
                 let (scope, request, head) = (send.scope.clone(), send.request.clone(), transition.head);
-                self.settle(&error, worker.map(|worker| TurnStart { scope, head, message, request, view: None, worker, message_sequence: None, missed }));
+                self.settle(
+                    &error,
+                    worker.map(|worker| TurnStart {
+                        scope,
+                        head,
+                        message,
+                        request,
+                        view: None,
+                        worker,
+                        message_sequence: None,
+                        missed,
+                    }),
+                );
                 return Err(EngineError::store("store the task", error));
             }
         };
@@ -286,7 +325,16 @@ impl Inner {
         let turn = worker.map(|worker| {
             let view = (waits == Waits::ForAnswer).then(|| View::new(&head, None, &message, head.last_sequence));
             let (scope, request) = (send.scope.clone(), send.request.clone());
-            Box::new(TurnStart { scope, head: head.clone(), message: message.clone(), request, view, worker, message_sequence: None, missed })
+            Box::new(TurnStart {
+                scope,
+                head: head.clone(),
+                message: message.clone(),
+                request,
+                view,
+                worker,
+                message_sequence: None,
+                missed,
+            })
         });
         Ok(Begun::Task(Box::new(BegunTask { head, subscription, turn, created: Some(message) })))
     }
@@ -307,7 +355,10 @@ impl Inner {
                 return Err(EngineError::invalid("message.contextId", why));
             }
             if head.waiting.len() >= self.config.waiting_max {
-                return Err(EngineError::Exhausted(format!("task {task_id} has {} messages waiting already", head.waiting.len())));
+                return Err(EngineError::Exhausted(format!(
+                    "task {task_id} has {} messages waiting already",
+                    head.waiting.len()
+                )));
             }
             let message = send.message.clone().with_task(&head.context_id, Some(task_id));
             let missed = self.running.missed();
@@ -331,7 +382,19 @@ impl Inner {
                 Err(StoreError::Conflict { .. }) => continue,
                 Err(error) => {
                     let (scope, request, head) = (send.scope.clone(), send.request.clone(), transition.head);
-                    self.settle(&error, worker.map(|worker| TurnStart { scope, head, message, request, view: None, worker, message_sequence: None, missed }));
+                    self.settle(
+                        &error,
+                        worker.map(|worker| TurnStart {
+                            scope,
+                            head,
+                            message,
+                            request,
+                            view: None,
+                            worker,
+                            message_sequence: None,
+                            missed,
+                        }),
+                    );
                     return Err(EngineError::store("store the message", error));
                 }
             };
@@ -345,7 +408,16 @@ impl Inner {
             }
             let turn = worker.map(|worker| {
                 let (scope, request) = (send.scope.clone(), send.request.clone());
-                Box::new(TurnStart { scope, head: head.clone(), message, request, view: None, worker, message_sequence: None, missed })
+                Box::new(TurnStart {
+                    scope,
+                    head: head.clone(),
+                    message,
+                    request,
+                    view: None,
+                    worker,
+                    message_sequence: None,
+                    missed,
+                })
             });
             return Ok(Begun::Task(Box::new(BegunTask { head, subscription, turn, created: None })));
         }
@@ -358,7 +430,9 @@ impl Inner {
         let asked = crate::unwind::CatchUnwind(self.agent.accept(&incoming));
         match within(&*self.clock, self.config.accept_timeout, asked).await {
             Some(Ok(Ok(accept))) => Ok(accept),
-            Some(Ok(Err(error))) => Err(EngineError::Internal { action: "accept the message", source: Box::new(error) }),
+            Some(Ok(Err(error))) => {
+                Err(EngineError::Internal { action: "accept the message", source: Box::new(error) })
+            }
             Some(Err(panic)) => Err(EngineError::Internal { action: "accept the message", source: Box::new(panic) }),
             None => Ok(Accept::Task),
         }
@@ -402,7 +476,12 @@ impl Inner {
 
     /// Waits until a task rests: terminal, or interrupted with a question that nothing waiting answers. Answers the
     /// sequence at which it did.
-    pub(crate) async fn wait_until_it_rests(&self, scope: &Scope, task_id: &TaskId, subscription: &Subscription) -> Result<u64, EngineError> {
+    pub(crate) async fn wait_until_it_rests(
+        &self,
+        scope: &Scope,
+        task_id: &TaskId,
+        subscription: &Subscription,
+    ) -> Result<u64, EngineError> {
         loop {
             let head = self.load(scope, task_id).await?;
             if head.rests() {

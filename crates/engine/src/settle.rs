@@ -31,7 +31,11 @@ async fn settle(inner: Arc<Inner>, mut start: TurnStart) {
         start.missed = inner.running.missed();
         match inner.store.load(&start.scope, &start.head.id).await {
             Ok(Some(head)) if head.leased && head.epoch == start.head.epoch && !inner.running.runs(&head.id) => {
-                tracing::warn!(task_id = head.id.as_str(), epoch = head.epoch, "a start was stored although the store failed");
+                tracing::warn!(
+                    task_id = head.id.as_str(),
+                    epoch = head.epoch,
+                    "a start was stored although the store failed"
+                );
                 start.head = head;
                 drive(inner, start).await;
                 return;

@@ -91,14 +91,27 @@ impl EventStream {
     }
 
     /// A stream from a snapshot on.
-    pub(crate) fn of_snapshot(inner: Arc<Inner>, subscription: Subscription, snapshot: Snapshot, ends_at_question: bool) -> Self {
+    pub(crate) fn of_snapshot(
+        inner: Arc<Inner>,
+        subscription: Subscription,
+        snapshot: Snapshot,
+        ends_at_question: bool,
+    ) -> Self {
         let sequence = snapshot.sequence;
         // What the snapshot is older than is in the log, and what is committed from now on rings.
         subscription.seen(snapshot.head.last_sequence);
         let nothing_follows = sequence == snapshot.head.last_sequence
-            && (snapshot.head.state.is_terminal() || (ends_at_question && snapshot.head.state == TaskState::InputRequired));
+            && (snapshot.head.state.is_terminal()
+                || (ends_at_question && snapshot.head.state == TaskState::InputRequired));
         let first = Some(StreamItem { sequence: Some(sequence), payload: task_payload(snapshot.task) });
-        Self { inner, subscription: Some(subscription), first, after: sequence, ends_at_question, ended: nothing_follows }
+        Self {
+            inner,
+            subscription: Some(subscription),
+            first,
+            after: sequence,
+            ends_at_question,
+            ended: nothing_follows,
+        }
     }
 
     /// The next items, at least one; `None` when the stream has ended, or the server goes down: a caller that wants to
@@ -150,7 +163,11 @@ impl EventStream {
                 Heard::ReadTheLog => {
                     let read = self.inner.store.events_after(subscription.task_id(), self.after, READ_MAX).await;
                     let read = read.map_err(|error| EngineError::store("read the task's log", error))?;
-                    let event = |event: longhaul_store::StoredEvent| Event { sequence: event.sequence, kind: event.kind, payload: event.payload };
+                    let event = |event: longhaul_store::StoredEvent| Event {
+                        sequence: event.sequence,
+                        kind: event.kind,
+                        payload: event.payload,
+                    };
                     return Ok(read.into_iter().map(event).collect());
                 }
                 Heard::Nothing => tokio::select! {

@@ -215,7 +215,8 @@ pub enum TurnError {
 }
 
 fn describe(violations: &[FieldViolation]) -> String {
-    let all: Vec<String> = violations.iter().map(|violation| format!("{}: {}", violation.field, violation.description)).collect();
+    let all: Vec<String> =
+        violations.iter().map(|violation| format!("{}: {}", violation.field, violation.description)).collect();
     all.join("; ")
 }
 
@@ -373,7 +374,11 @@ impl TurnWriter {
     /// # Errors
     ///
     /// [`TurnError::Over`] when the turn is over, [`TurnError::Invalid`] when a part is not valid.
-    pub async fn progress(&self, parts: Option<Vec<wire::Part>>, metadata: Option<JsonObject>) -> Result<(), TurnError> {
+    pub async fn progress(
+        &self,
+        parts: Option<Vec<wire::Part>>,
+        metadata: Option<JsonObject>,
+    ) -> Result<(), TurnError> {
         let message = parts.map(|parts| self.shared.message(parts)).transpose()?;
         let bytes = message.as_ref().map_or(0, |message| json::to_json(message.as_wire()).len());
         let progress = Box::new(Progress { message, metadata });
@@ -387,7 +392,8 @@ impl TurnWriter {
     /// [`TurnError::Over`] when the turn is over, [`TurnError::Artifact`] when the piece appends to an artifact that does
     /// not exist or is closed, [`TurnError::Invalid`] or [`TurnError::TooLarge`] when the piece can't be written.
     pub async fn artifact(&self, piece: ArtifactPiece) -> Result<(), TurnError> {
-        let artifact = Artifact::new(piece.artifact).map_err(|violations| TurnError::Invalid { what: "artifact", violations })?;
+        let artifact =
+            Artifact::new(piece.artifact).map_err(|violations| TurnError::Invalid { what: "artifact", violations })?;
         let (id, append, last_chunk) = (artifact.id().clone(), piece.append, piece.last_chunk);
         let update = ArtifactUpdate { artifact, append, last_chunk, metadata: piece.metadata };
         let update = update.into_wire(&self.shared.task_id, &self.shared.context_id);
@@ -401,7 +407,11 @@ impl TurnWriter {
         .await
     }
 
-    async fn push(&self, bytes: usize, mut write: impl FnMut(&mut TurnState) -> Result<Write, TurnError>) -> Result<(), TurnError> {
+    async fn push(
+        &self,
+        bytes: usize,
+        mut write: impl FnMut(&mut TurnState) -> Result<Write, TurnError>,
+    ) -> Result<(), TurnError> {
         loop {
             let drained = self.shared.drained.notified();
             tokio::pin!(drained);

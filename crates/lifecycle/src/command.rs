@@ -133,5 +133,9 @@ pub(crate) fn wire_status(
     message: Option<&Message>,
     timestamp: longhaul_protocol::Timestamp,
 ) -> wire::TaskStatus {
-    wire::TaskStatus { state: state.into(), message: message.map(|message| message.as_wire().clone()), timestamp: Some(timestamp) }
+    wire::TaskStatus {
+        state: state.into(),
+        message: message.map(|message| message.as_wire().clone()),
+        timestamp: Some(timestamp),
+    }
 }

@@ -18,19 +18,25 @@ pub fn decide(head: &TaskHead, command: Command, writer: Writer, now: Timestamp)
     match head.state {
         TaskState::Submitted => match command {
             Command::Start => Ok(step.start()),
-            Command::RequireAuth { message, resume_after } => Ok(step.ask(TaskState::AuthRequired, message, resume_after)),
+            Command::RequireAuth { message, resume_after } => {
+                Ok(step.ask(TaskState::AuthRequired, message, resume_after))
+            }
             Command::Fail { message } => Ok(step.end(TaskState::Failed, message)),
             Command::Reject { message } => Ok(step.end(TaskState::Rejected, message)),
             Command::Message { message } => Ok(step.queue(message)),
             Command::Cancel => Ok(step.end(TaskState::Canceled, None)),
             Command::FinishCancel { message } => Ok(step.end(TaskState::Canceled, message)),
-            Command::Progress { .. } | Command::RequireInput { .. } | Command::Complete { .. } | Command::Resume => Err(refused()),
+            Command::Progress { .. } | Command::RequireInput { .. } | Command::Complete { .. } | Command::Resume => {
+                Err(refused())
+            }
         },
         TaskState::Working => match command {
             Command::Start => Ok(step.start()),
             Command::Progress { message, metadata } => Ok(step.progress(message, metadata)),
             Command::RequireInput { message } => Ok(step.ask(TaskState::InputRequired, message, None)),
-            Command::RequireAuth { message, resume_after } => Ok(step.ask(TaskState::AuthRequired, message, resume_after)),
+            Command::RequireAuth { message, resume_after } => {
+                Ok(step.ask(TaskState::AuthRequired, message, resume_after))
+            }
             Command::Complete { message } => Ok(step.end(TaskState::Completed, message)),
             Command::Fail { message } => Ok(step.end(TaskState::Failed, message)),
             Command::Reject { message } => Ok(step.end(TaskState::Rejected, message)),
@@ -65,7 +71,9 @@ pub fn decide(head: &TaskHead, command: Command, writer: Writer, now: Timestamp)
             | Command::RequireAuth { .. }
             | Command::Complete { .. } => Err(refused()),
         },
-        TaskState::Completed | TaskState::Failed | TaskState::Canceled | TaskState::Rejected => step.after_the_end(kind, writer),
+        TaskState::Completed | TaskState::Failed | TaskState::Canceled | TaskState::Rejected => {
+            step.after_the_end(kind, writer)
+        }
     }
 }
 
@@ -209,7 +217,13 @@ impl Step<'_> {
     }
 
     fn unchanged(&self) -> Transition {
-        Transition { head: self.head.clone(), updates: Vec::new(), history: Vec::new(), lease: Lease::Keep, tell_agent: false }
+        Transition {
+            head: self.head.clone(),
+            updates: Vec::new(),
+            history: Vec::new(),
+            lease: Lease::Keep,
+            tell_agent: false,
+        }
     }
 
     /// Writes a status; the message of the one before joins the history.

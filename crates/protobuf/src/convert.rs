@@ -43,10 +43,7 @@ impl ConvertError {
     }
 
     fn new(description: impl Into<String>) -> Self {
-        Self {
-            field: String::new(),
-            description: description.into(),
-        }
+        Self { field: String::new(), description: description.into() }
     }
 
     /// The same error, seen from the message whose `field` holds it.
@@ -64,10 +61,7 @@ impl ConvertError {
 
 impl From<ConvertError> for A2aError {
     fn from(error: ConvertError) -> Self {
-        Self::invalid_argument(vec![FieldViolation {
-            field: error.field,
-            description: error.description,
-        }])
+        Self::invalid_argument(vec![FieldViolation { field: error.field, description: error.description }])
     }
 }
 
@@ -106,17 +100,13 @@ impl<A: Mirror<B>, B> Mirror<Vec<B>> for Vec<A> {
 
 impl<A: Mirror<B>, B> Mirror<IndexMap<String, B>> for BTreeMap<String, A> {
     fn mirror(self) -> IndexMap<String, B> {
-        self.into_iter()
-            .map(|(key, value)| (key, value.mirror()))
-            .collect()
+        self.into_iter().map(|(key, value)| (key, value.mirror())).collect()
     }
 }
 
 impl<A: Mirror<B>, B> Mirror<BTreeMap<String, B>> for IndexMap<String, A> {
     fn mirror(self) -> BTreeMap<String, B> {
-        self.into_iter()
-            .map(|(key, value)| (key, value.mirror()))
-            .collect()
+        self.into_iter().map(|(key, value)| (key, value.mirror())).collect()
     }
 }
 
@@ -130,18 +120,14 @@ impl<A: TryMirror<B>, B> TryMirror<Vec<B>> for Vec<A> {
     fn try_mirror(self) -> Result<Vec<B>, ConvertError> {
         self.into_iter()
             .enumerate()
-            .map(|(index, item)| {
-                item.try_mirror()
-                    .map_err(|error| error.within(&format!("[{index}]")))
-            })
+            .map(|(index, item)| item.try_mirror().map_err(|error| error.within(&format!("[{index}]"))))
             .collect()
     }
 }
 
 impl TryMirror<Timestamp> for prost_types::Timestamp {
     fn try_mirror(self) -> Result<Timestamp, ConvertError> {
-        Timestamp::from_parts(self.seconds, self.nanos)
-            .map_err(|error| ConvertError::new(error.to_string()))
+        Timestamp::from_parts(self.seconds, self.nanos).map_err(|error| ConvertError::new(error.to_string()))
     }
 }
 
@@ -300,32 +286,21 @@ mod tests {
     #[test]
     fn a_time_out_of_range_is_refused_by_the_path_of_its_field() {
         let late = a2a::TaskStatus {
-            timestamp: Some(prost_types::Timestamp {
-                seconds: i64::MAX,
-                nanos: 0,
-            }),
+            timestamp: Some(prost_types::Timestamp { seconds: i64::MAX, nanos: 0 }),
             ..Default::default()
         };
         let page = a2a::ListTasksResponse {
-            tasks: vec![
-                a2a::Task::default(),
-                a2a::Task {
-                    status: Some(late.clone()),
-                    ..Default::default()
-                },
-            ],
+            tasks: vec![a2a::Task::default(), a2a::Task { status: Some(late.clone()), ..Default::default() }],
             ..Default::default()
         };
         let error = wire::ListTasksResponse::try_from(page).unwrap_err();
         assert_eq!(error.field(), "tasks[1].status.timestamp");
 
         let item = a2a::StreamResponse {
-            payload: Some(a2a::stream_response::Payload::StatusUpdate(
-                a2a::TaskStatusUpdateEvent {
-                    status: Some(late),
-                    ..Default::default()
-                },
-            )),
+            payload: Some(a2a::stream_response::Payload::StatusUpdate(a2a::TaskStatusUpdateEvent {
+                status: Some(late),
+                ..Default::default()
+            })),
         };
         let error = wire::StreamResponse::try_from(item).unwrap_err();
         assert_eq!(error.field(), "statusUpdate.status.timestamp");
@@ -333,10 +308,9 @@ mod tests {
 
     #[test]
     fn a_stored_item_becomes_its_protobuf_message() {
-        let item = stream_response_from_json(
-            br#"{"message":{"messageId":"m","role":"ROLE_AGENT","parts":[{"text":"x"}]}}"#,
-        )
-        .unwrap();
+        let item =
+            stream_response_from_json(br#"{"message":{"messageId":"m","role":"ROLE_AGENT","parts":[{"text":"x"}]}}"#)
+                .unwrap();
         let Some(a2a::stream_response::Payload::Message(message)) = item.payload else {
             panic!("not a message: {item:?}");
         };

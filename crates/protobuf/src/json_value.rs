@@ -9,8 +9,8 @@ use std::borrow::Cow;
 use bytes::{Buf, BufMut};
 use longhaul_protocol::JsonObject;
 use prost::encoding::{
-    DecodeContext, WireType, bool, decode_key, decode_varint, double, encode_key, encode_varint,
-    encoded_len_varint, int32, skip_field,
+    DecodeContext, WireType, bool, decode_key, decode_varint, double, encode_key, encode_varint, encoded_len_varint,
+    int32, skip_field,
 };
 use prost::{DecodeError, Message};
 use serde_json::{Number, Value};
@@ -122,10 +122,7 @@ impl Field {
         if self.wire_type == expected {
             return Ok(());
         }
-        Err(refuse(format!(
-            "invalid wire type: {:?} (expected {expected:?})",
-            self.wire_type
-        )))
+        Err(refuse(format!("invalid wire type: {:?} (expected {expected:?})", self.wire_type)))
     }
 }
 
@@ -166,9 +163,7 @@ fn merge_value_field(
             }
             if let Value::Object(object) = value {
                 with_payload(buf, |bytes| {
-                    each_field(bytes, |field, bytes| {
-                        merge_object_field(object, field, bytes, ctx, depth)
-                    })
+                    each_field(bytes, |field, bytes| merge_object_field(object, field, bytes, ctx, depth))
                 })?;
             }
         }
@@ -180,9 +175,7 @@ fn merge_value_field(
             }
             if let Value::Array(list) = value {
                 with_payload(buf, |bytes| {
-                    each_field(bytes, |field, bytes| {
-                        merge_list_field(list, field, bytes, ctx, depth)
-                    })
+                    each_field(bytes, |field, bytes| merge_list_field(list, field, bytes, ctx, depth))
                 })?;
             }
         }
@@ -246,28 +239,19 @@ fn merge_value(
     depth: usize,
 ) -> Result<(), DecodeError> {
     field.expect(WireType::LengthDelimited)?;
-    with_payload(buf, |bytes| {
-        each_field(bytes, |field, bytes| {
-            merge_value_field(value, field, bytes, ctx, depth)
-        })
-    })
+    with_payload(buf, |bytes| each_field(bytes, |field, bytes| merge_value_field(value, field, bytes, ctx, depth)))
 }
 
 /// Counts one more array or object around a value.
 fn deeper(depth: usize) -> Result<usize, DecodeError> {
     if depth >= JSON_DEPTH_MAX {
-        return Err(refuse(format!(
-            "a JSON value is nested deeper than {JSON_DEPTH_MAX} levels"
-        )));
+        return Err(refuse(format!("a JSON value is nested deeper than {JSON_DEPTH_MAX} levels")));
     }
     Ok(depth + 1)
 }
 
 /// Reads a length and hands out that many bytes, without a copy when they lie in one piece.
-fn with_payload<R>(
-    buf: &mut impl Buf,
-    read: impl FnOnce(&[u8]) -> Result<R, DecodeError>,
-) -> Result<R, DecodeError> {
+fn with_payload<R>(buf: &mut impl Buf, read: impl FnOnce(&[u8]) -> Result<R, DecodeError>) -> Result<R, DecodeError> {
     let length = decode_varint(buf)?;
     let length = usize::try_from(length)
         .ok()
@@ -294,28 +278,20 @@ fn each_field(
 }
 
 fn text(bytes: &[u8]) -> Result<String, DecodeError> {
-    std::str::from_utf8(bytes)
-        .map(str::to_owned)
-        .map_err(|_| refuse("invalid string value: data is not UTF-8 encoded"))
+    std::str::from_utf8(bytes).map(str::to_owned).map_err(|_| refuse("invalid string value: data is not UTF-8 encoded"))
 }
 
 fn number(read: f64) -> Result<Number, DecodeError> {
     let whole = read.fract() == 0.0 && read.abs() <= WHOLE_MAX;
     let minus_zero = read == 0.0 && read.is_sign_negative();
     if whole && !minus_zero {
-        #[expect(
-            clippy::cast_possible_truncation,
-            reason = "whole and within ±2^53, so exact"
-        )]
+        #[expect(clippy::cast_possible_truncation, reason = "whole and within ±2^53, so exact")]
         return Ok(Number::from(read as i64));
     }
     Number::from_f64(read).ok_or_else(|| refuse("a number in a JSON value must be finite"))
 }
 
-#[expect(
-    deprecated,
-    reason = "the only way to an error of one's own in a hand-written `Message`"
-)]
+#[expect(deprecated, reason = "the only way to an error of one's own in a hand-written `Message`")]
 fn refuse(description: impl Into<Cow<'static, str>>) -> DecodeError {
     DecodeError::new(description)
 }
@@ -371,11 +347,9 @@ fn value_len(value: &Value, container: usize) -> usize {
 
 fn measure_value(value: &Value, lengths: &mut Lengths) -> usize {
     let container = match value {
-        Value::Array(list) => lengths.keep(|lengths| {
-            list.iter()
-                .map(|item| delimited_len(measure_value(item, lengths)))
-                .sum()
-        }),
+        Value::Array(list) => {
+            lengths.keep(|lengths| list.iter().map(|item| delimited_len(measure_value(item, lengths))).sum())
+        }
         Value::Object(object) => lengths.keep(|lengths| measure_object(object, lengths)),
         Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) => 0,
     };
@@ -383,10 +357,7 @@ fn measure_value(value: &Value, lengths: &mut Lengths) -> usize {
 }
 
 fn measure_object(object: &JsonObject, lengths: &mut Lengths) -> usize {
-    object
-        .iter()
-        .map(|(key, value)| delimited_len(entry_len(key, measure_value(value, lengths))))
-        .sum()
+    object.iter().map(|(key, value)| delimited_len(entry_len(key, measure_value(value, lengths)))).sum()
 }
 
 fn entry_len(key: &str, value: usize) -> usize {

@@ -53,11 +53,7 @@ pub fn encode_details(error: &A2aError) -> rpc::Status {
             retry_delay: prost_types::Duration::try_from(delay).ok(),
         }));
     }
-    rpc::Status {
-        code: row.grpc.number(),
-        message: cut(&error.message, MESSAGE_BYTES_MAX).to_owned(),
-        details,
-    }
+    rpc::Status { code: row.grpc.number(), message: cut(&error.message, MESSAGE_BYTES_MAX).to_owned(), details }
 }
 
 /// Reads the A2A error out of a status that ended a call.
@@ -71,10 +67,7 @@ pub fn decode(status: &Status) -> Option<A2aError> {
     if info.domain != ERROR_DOMAIN {
         return None;
     }
-    let code = ErrorCode::ALL
-        .iter()
-        .copied()
-        .find(|code| code.row().reason == info.reason)?;
+    let code = ErrorCode::ALL.iter().copied().find(|code| code.row().reason == info.reason)?;
     let mut error = A2aError::new(code, status.message());
     for (key, value) in info.metadata {
         error = error.with_metadata(key, value);
@@ -83,10 +76,7 @@ pub fn decode(status: &Status) -> Option<A2aError> {
         error.violations = bad
             .field_violations
             .into_iter()
-            .map(|violation| FieldViolation {
-                field: violation.field,
-                description: violation.description,
-            })
+            .map(|violation| FieldViolation { field: violation.field, description: violation.description })
             .collect();
     }
     let retry = find::<rpc::RetryInfo>(&details).and_then(|retry| retry.retry_delay);
@@ -114,10 +104,7 @@ fn bad_request(violations: &[FieldViolation]) -> rpc::BadRequest {
 }
 
 fn detail<M: Message + Name>(message: &M) -> Any {
-    Any {
-        type_url: type_url::<M>(),
-        value: message.encode_to_vec(),
-    }
+    Any { type_url: type_url::<M>(), value: message.encode_to_vec() }
 }
 
 fn find<M: Message + Name + Default>(details: &[Any]) -> Option<M> {
@@ -132,6 +119,5 @@ fn type_url<M: Name>() -> String {
 
 /// The longest start of `text` of at most `bytes_max` bytes.
 fn cut(text: &str, bytes_max: usize) -> &str {
-    text.get(..text.floor_char_boundary(bytes_max))
-        .unwrap_or(text)
+    text.get(..text.floor_char_boundary(bytes_max)).unwrap_or(text)
 }

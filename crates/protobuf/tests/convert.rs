@@ -1,9 +1,6 @@
 //! Messages that the golden payloads do not reach, through protobuf bytes and back.
 
-#![expect(
-    clippy::unwrap_used,
-    reason = "what a test cannot read or find is its failure"
-)]
+#![expect(clippy::unwrap_used, reason = "what a test cannot read or find is its failure")]
 
 use std::fmt::Debug;
 
@@ -40,10 +37,7 @@ fn artifact_versions_come_back_as_they_were() {
     });
     survives::<artifact::GetArtifactResponse, _>(wire::GetArtifactResponse {
         version: 3,
-        artifact: Some(wire::Artifact {
-            artifact_id: "a1".to_owned(),
-            ..Default::default()
-        }),
+        artifact: Some(wire::Artifact { artifact_id: "a1".to_owned(), ..Default::default() }),
     });
 }
 
@@ -52,34 +46,24 @@ fn requests_come_back_as_they_were() {
     survives_json::<a2a::CancelTaskRequest, wire::CancelTaskRequest>(
         &json!({"tenant": "x", "id": "t1", "metadata": {"a": [1, null]}}),
     );
-    survives_json::<a2a::SubscribeToTaskRequest, wire::SubscribeToTaskRequest>(
-        &json!({"tenant": "x", "id": "t1"}),
-    );
-    survives_json::<a2a::GetExtendedAgentCardRequest, wire::GetExtendedAgentCardRequest>(
-        &json!({"tenant": "x"}),
-    );
+    survives_json::<a2a::SubscribeToTaskRequest, wire::SubscribeToTaskRequest>(&json!({"tenant": "x", "id": "t1"}));
+    survives_json::<a2a::GetExtendedAgentCardRequest, wire::GetExtendedAgentCardRequest>(&json!({"tenant": "x"}));
     let config = json!({
         "tenant": "x", "id": "c1", "taskId": "t1", "url": "https://example.com", "token": "k",
         "authentication": {"scheme": "Bearer", "credentials": "secret"},
     });
     survives_json::<a2a::TaskPushNotificationConfig, wire::TaskPushNotificationConfig>(&config);
-    survives_json::<
-        a2a::ListTaskPushNotificationConfigsResponse,
-        wire::ListTaskPushNotificationConfigsResponse,
-    >(&json!({"configs": [config], "nextPageToken": "n"}));
-    survives_json::<
-        a2a::ListTaskPushNotificationConfigsRequest,
-        wire::ListTaskPushNotificationConfigsRequest,
-    >(&json!({"tenant": "x", "taskId": "t1", "pageSize": 5, "pageToken": "p"}));
+    survives_json::<a2a::ListTaskPushNotificationConfigsResponse, wire::ListTaskPushNotificationConfigsResponse>(
+        &json!({"configs": [config], "nextPageToken": "n"}),
+    );
+    survives_json::<a2a::ListTaskPushNotificationConfigsRequest, wire::ListTaskPushNotificationConfigsRequest>(
+        &json!({"tenant": "x", "taskId": "t1", "pageSize": 5, "pageToken": "p"}),
+    );
     let config = json!({"tenant": "x", "taskId": "t1", "id": "c1"});
-    survives_json::<
-        a2a::GetTaskPushNotificationConfigRequest,
-        wire::GetTaskPushNotificationConfigRequest,
-    >(&config);
-    survives_json::<
-        a2a::DeleteTaskPushNotificationConfigRequest,
-        wire::DeleteTaskPushNotificationConfigRequest,
-    >(&config);
+    survives_json::<a2a::GetTaskPushNotificationConfigRequest, wire::GetTaskPushNotificationConfigRequest>(&config);
+    survives_json::<a2a::DeleteTaskPushNotificationConfigRequest, wire::DeleteTaskPushNotificationConfigRequest>(
+        &config,
+    );
 }
 
 #[test]
@@ -121,26 +105,14 @@ fn the_deepest_data_that_is_read_from_protobuf_can_be_read_from_json() {
     for _ in 0..JSON_DEPTH_MAX {
         data = json!([data]);
     }
-    let part = a2a::Part {
-        content: Some(a2a::part::Content::Data(JsonValue(data))),
-        ..Default::default()
-    };
-    let message = a2a::Message {
-        parts: vec![part],
-        ..Default::default()
-    };
+    let part = a2a::Part { content: Some(a2a::part::Content::Data(JsonValue(data))), ..Default::default() };
+    let message = a2a::Message { parts: vec![part], ..Default::default() };
     let task = a2a::Task {
-        status: Some(a2a::TaskStatus {
-            message: Some(message.clone()),
-            ..Default::default()
-        }),
+        status: Some(a2a::TaskStatus { message: Some(message.clone()), ..Default::default() }),
         history: vec![message],
         ..Default::default()
     };
-    let page = a2a::ListTasksResponse {
-        tasks: vec![task],
-        ..Default::default()
-    };
+    let page = a2a::ListTasksResponse { tasks: vec![task], ..Default::default() };
     let read = a2a::ListTasksResponse::decode(page.encode_to_vec().as_slice()).unwrap();
     let stored = to_json(&wire::ListTasksResponse::try_from(read).unwrap());
     from_json::<wire::ListTasksResponse>(&stored).unwrap();

@@ -1,10 +1,6 @@
 //! The protos of this crate against the facts of the normative one (A2A §1.4).
 
-#![expect(
-    clippy::indexing_slicing,
-    clippy::unwrap_used,
-    reason = "what a test cannot read or find is its failure"
-)]
+#![expect(clippy::indexing_slicing, clippy::unwrap_used, reason = "what a test cannot read or find is its failure")]
 
 use std::collections::BTreeMap;
 
@@ -12,8 +8,8 @@ use longhaul_protobuf::FILE_DESCRIPTOR_SET;
 use prost::Message;
 use prost_types::field_descriptor_proto::{Label, Type};
 use prost_types::{
-    DescriptorProto, EnumDescriptorProto, FieldDescriptorProto, FileDescriptorProto,
-    FileDescriptorSet, ServiceDescriptorProto,
+    DescriptorProto, EnumDescriptorProto, FieldDescriptorProto, FileDescriptorProto, FileDescriptorSet,
+    ServiceDescriptorProto,
 };
 use serde_json::{Map, Value, json};
 
@@ -82,10 +78,7 @@ fn file(name: &str) -> FileDescriptorProto {
 
 fn messages(file: &FileDescriptorProto) -> Value {
     let messages = file.message_type.iter();
-    messages
-        .map(|message| (message.name().to_owned(), fields(message)))
-        .collect::<Map<_, _>>()
-        .into()
+    messages.map(|message| (message.name().to_owned(), fields(message))).collect::<Map<_, _>>().into()
 }
 
 fn fields(message: &DescriptorProto) -> Value {
@@ -105,11 +98,7 @@ fn fields(message: &DescriptorProto) -> Value {
         .into()
 }
 
-fn facts(
-    message: &DescriptorProto,
-    field: &FieldDescriptorProto,
-    entry: Option<&DescriptorProto>,
-) -> Value {
+fn facts(message: &DescriptorProto, field: &FieldDescriptorProto, entry: Option<&DescriptorProto>) -> Value {
     let mut facts = json!({"number": field.number(), "json": field.json_name()});
     if let Some(entry) = entry {
         assert_eq!(entry.field[0].r#type(), Type::String);
@@ -150,16 +139,10 @@ fn last(type_name: &str) -> &str {
 fn enums(file: &FileDescriptorProto) -> Value {
     fn values(of: &EnumDescriptorProto) -> Value {
         let values = of.value.iter();
-        values
-            .map(|value| (value.name().to_owned(), value.number().into()))
-            .collect::<Map<_, _>>()
-            .into()
+        values.map(|value| (value.name().to_owned(), value.number().into())).collect::<Map<_, _>>().into()
     }
     let enums = file.enum_type.iter();
-    enums
-        .map(|of| (of.name().to_owned(), values(of)))
-        .collect::<Map<_, _>>()
-        .into()
+    enums.map(|of| (of.name().to_owned(), values(of))).collect::<Map<_, _>>().into()
 }
 
 fn services(file: &FileDescriptorProto) -> Value {
@@ -179,8 +162,5 @@ fn services(file: &FileDescriptorProto) -> Value {
             .into()
     }
     let services = file.service.iter();
-    services
-        .map(|of| (of.name().to_owned(), methods(of)))
-        .collect::<Map<_, _>>()
-        .into()
+    services.map(|of| (of.name().to_owned(), methods(of))).collect::<Map<_, _>>().into()
 }

@@ -83,8 +83,7 @@ impl Golden {
         P: Message + Debug + Default + PartialEq + From<W>,
         W: ProtoJson,
     {
-        let message: W = from_json(self.input.as_bytes())
-            .unwrap_or_else(|error| panic!("{}: {error}", self.about));
+        let message: W = from_json(self.input.as_bytes()).unwrap_or_else(|error| panic!("{}: {error}", self.about));
         let bytes = P::from(message).encode_to_vec();
         let ours = P::decode(bytes.as_slice()).unwrap();
         let reference = P::decode(self.proto.as_slice()).unwrap();
@@ -144,10 +143,7 @@ fn same_meaning(ours: &Value, reference: &Value) -> bool {
         }
         (Value::Array(ours), Value::Array(reference)) => {
             ours.len() == reference.len()
-                && ours
-                    .iter()
-                    .zip(reference)
-                    .all(|(ours, reference)| same_meaning(ours, reference))
+                && ours.iter().zip(reference).all(|(ours, reference)| same_meaning(ours, reference))
         }
         (Value::Number(ours), Value::Number(reference)) => ours.as_f64() == reference.as_f64(),
         (Value::String(ours), Value::String(reference)) => {

@@ -106,10 +106,9 @@ fn numbers_that_json_lacks_are_refused() {
 
 #[test]
 fn integers_past_2_53_are_sent_as_the_nearest_double() {
-    for (number, expected) in [
-        (Number::from(u64::MAX), 18_446_744_073_709_551_615.0),
-        (Number::from(i64::MIN), -9_223_372_036_854_775_808.0),
-    ] {
+    for (number, expected) in
+        [(Number::from(u64::MAX), 18_446_744_073_709_551_615.0), (Number::from(i64::MIN), -9_223_372_036_854_775_808.0)]
+    {
         let bytes = JsonValue(Value::Number(number)).encode_to_vec();
         let back = JsonValue::decode(bytes.as_slice()).unwrap();
         assert_eq!(back.0.as_f64(), Some(expected));
@@ -121,10 +120,7 @@ fn nesting_up_to_the_limit_is_read_and_one_level_more_is_refused() {
     for wrap in [array_around as fn(Vec<u8>) -> Vec<u8>, object_around] {
         let deepest = nested(JSON_DEPTH_MAX, wrap);
         let value = JsonValue::decode(deepest.as_slice()).unwrap();
-        assert_eq!(
-            JsonValue::decode(value.encode_to_vec().as_slice()),
-            Ok(value)
-        );
+        assert_eq!(JsonValue::decode(value.encode_to_vec().as_slice()), Ok(value));
 
         let error = JsonValue::decode(nested(JSON_DEPTH_MAX + 1, wrap).as_slice()).unwrap_err();
         assert!(error.to_string().contains("nested deeper than"), "{error}");
@@ -145,10 +141,7 @@ fn hostile_nesting_is_refused_without_a_stack_overflow() {
 #[test]
 fn a_length_past_the_end_is_refused() {
     // A string of 2^63 bytes, and a list of 100 bytes in a message of 2.
-    for bytes in [
-        &[0x1a, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0x7f][..],
-        &[0x32, 100],
-    ] {
+    for bytes in [&[0x1a, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0x7f][..], &[0x32, 100]] {
         assert!(JsonValue::decode(bytes).is_err());
     }
 }
@@ -164,10 +157,7 @@ fn text_that_is_not_utf_8_is_refused() {
 fn fields_of_a_wrong_wire_type_are_refused() {
     for tag in 1..=6_u8 {
         // No kind of value is a 32-bit field.
-        assert!(
-            JsonValue::decode(&[tag << 3 | 5, 0, 0, 0, 0][..]).is_err(),
-            "{tag}"
-        );
+        assert!(JsonValue::decode(&[tag << 3 | 5, 0, 0, 0, 0][..]).is_err(), "{tag}");
     }
 }
 
@@ -190,28 +180,16 @@ fn a_kind_given_twice_is_merged_and_another_kind_replaces_it() {
     let change = JsonValue(json!({"b": 2})).encode_to_vec();
 
     let twice = [list.clone(), list.clone()].concat();
-    assert_eq!(
-        JsonValue::decode(twice.as_slice()).unwrap().0,
-        json!([1, 1])
-    );
+    assert_eq!(JsonValue::decode(twice.as_slice()).unwrap().0, json!([1, 1]));
     let changed = [object.clone(), change].concat();
-    assert_eq!(
-        JsonValue::decode(changed.as_slice()).unwrap().0,
-        json!({"a": 1, "b": 2})
-    );
+    assert_eq!(JsonValue::decode(changed.as_slice()).unwrap().0, json!({"a": 1, "b": 2}));
     let replaced = [object, list].concat();
-    assert_eq!(
-        JsonValue::decode(replaced.as_slice()).unwrap().0,
-        json!([1])
-    );
+    assert_eq!(JsonValue::decode(replaced.as_slice()).unwrap().0, json!([1]));
 }
 
 #[test]
 fn an_entry_without_key_or_value_is_an_empty_key_and_null() {
-    assert_eq!(
-        JsonStruct::decode(&[0x0a, 0][..]).unwrap().0,
-        *json!({"": null}).as_object().unwrap()
-    );
+    assert_eq!(JsonStruct::decode(&[0x0a, 0][..]).unwrap().0, *json!({"": null}).as_object().unwrap());
 }
 
 fn decode_number(double: f64) -> Result<Value, prost::DecodeError> {

@@ -24,11 +24,7 @@ fn every_error_comes_back_from_its_status() {
 #[test]
 fn the_details_are_those_of_google_rpc() {
     let details = status::encode_details(&full(ErrorCode::InvalidArgument));
-    let types: Vec<&str> = details
-        .details
-        .iter()
-        .map(|any| any.type_url.as_str())
-        .collect();
+    let types: Vec<&str> = details.details.iter().map(|any| any.type_url.as_str()).collect();
     assert_eq!(
         types,
         [
@@ -51,10 +47,7 @@ fn an_error_without_more_to_say_has_only_its_reason() {
 
 #[test]
 fn a_status_stays_small_however_much_is_wrong() {
-    let violation = FieldViolation {
-        field: "message.parts[0]".repeat(100),
-        description: "é".repeat(5000),
-    };
+    let violation = FieldViolation { field: "message.parts[0]".repeat(100), description: "é".repeat(5000) };
     let mut error = A2aError::invalid_argument(vec![violation; 200]);
     error.message = "é".repeat(5000);
     let status = status::encode(&error);
@@ -80,37 +73,26 @@ fn the_status_of_another_kind_of_server_is_no_a2a_error() {
 #[tokio::test]
 async fn an_error_passes_from_the_generated_server_to_the_generated_client() {
     let mut client = A2aServiceClient::new(A2aServiceServer::new(Refusing));
-    let request = a2a::GetTaskRequest {
-        id: "t1".to_owned(),
-        ..Default::default()
-    };
+    let request = a2a::GetTaskRequest { id: "t1".to_owned(), ..Default::default() };
     let status = client.get_task(request).await.unwrap_err();
     assert_eq!(status.code(), Code::NotFound);
-    assert_eq!(
-        status::decode(&status),
-        Some(A2aError::task_not_found("t1"))
-    );
+    assert_eq!(status::decode(&status), Some(A2aError::task_not_found("t1")));
 }
 
 fn full(code: ErrorCode) -> A2aError {
     let mut error = A2aError::new(code, "what went wrong: é")
         .with_metadata("taskId", "t1")
         .with_retry_after(Duration::from_millis(1500));
-    error.violations.push(FieldViolation {
-        field: "message.parts[0]".to_owned(),
-        description: "must not be empty".to_owned(),
-    });
+    error
+        .violations
+        .push(FieldViolation { field: "message.parts[0]".to_owned(), description: "must not be empty".to_owned() });
     error
 }
 
 /// Knows no task and does nothing.
 struct Refusing;
 
-type Streamed = Pin<
-    Box<
-        dyn tonic::codegen::tokio_stream::Stream<Item = Result<a2a::StreamResponse, Status>> + Send,
-    >,
->;
+type Streamed = Pin<Box<dyn tonic::codegen::tokio_stream::Stream<Item = Result<a2a::StreamResponse, Status>> + Send>>;
 
 /// Answers the methods that this test does not call.
 macro_rules! unsupported {

@@ -183,24 +183,14 @@ impl A2aError {
         if message.is_empty() {
             message.push_str(code.row().message);
         }
-        Self {
-            code,
-            message,
-            violations: Vec::new(),
-            metadata: Vec::new(),
-            retry_after: None,
-        }
+        Self { code, message, violations: Vec::new(), metadata: Vec::new(), retry_after: None }
     }
 
     /// `TaskNotFoundError` for this id. The same whether the task does not exist or belongs to
     /// somebody else.
     #[must_use]
     pub fn task_not_found(task_id: &str) -> Self {
-        Self::new(
-            ErrorCode::TaskNotFound,
-            format!("task {task_id:?} not found"),
-        )
-        .with_metadata("taskId", task_id)
+        Self::new(ErrorCode::TaskNotFound, format!("task {task_id:?} not found")).with_metadata("taskId", task_id)
     }
 
     /// Invalid argument for these violations; the first one is told in the message.
@@ -265,10 +255,7 @@ impl A2aError {
         if !self.metadata.is_empty()
             && let Some(members) = info.as_object_mut()
         {
-            let metadata = self
-                .metadata
-                .iter()
-                .map(|(key, value)| (key.clone(), value.as_str().into()));
+            let metadata = self.metadata.iter().map(|(key, value)| (key.clone(), value.as_str().into()));
             members.insert("metadata".to_owned(), Value::Object(metadata.collect()));
         }
         info
@@ -333,15 +320,11 @@ impl From<ErrorCode> for A2aError {
 impl From<JsonError> for A2aError {
     fn from(error: JsonError) -> Self {
         match error.kind {
-            JsonErrorKind::Syntax => Self::new(
-                ErrorCode::ParseError,
-                format!("invalid JSON payload: {}", error.message),
-            ),
+            JsonErrorKind::Syntax => {
+                Self::new(ErrorCode::ParseError, format!("invalid JSON payload: {}", error.message))
+            }
             JsonErrorKind::Depth | JsonErrorKind::Invalid => {
-                Self::invalid_argument(vec![FieldViolation {
-                    field: error.path,
-                    description: error.message,
-                }])
+                Self::invalid_argument(vec![FieldViolation { field: error.path, description: error.message }])
             }
         }
     }

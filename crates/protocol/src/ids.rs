@@ -54,10 +54,7 @@ impl Limits {
         let problem = if text.is_empty() && !self.may_be_empty {
             IdProblem::Empty
         } else if text.len() > self.bytes_max {
-            IdProblem::TooLong {
-                max: self.bytes_max,
-                actual: text.len(),
-            }
+            IdProblem::TooLong { max: self.bytes_max, actual: text.len() }
         } else if text.chars().any(char::is_control) {
             IdProblem::ControlCharacter
         } else if !self.may_hold_slash && text.contains('/') {
@@ -65,10 +62,7 @@ impl Limits {
         } else {
             return Ok(());
         };
-        Err(InvalidId {
-            what: self.what,
-            problem,
-        })
+        Err(InvalidId { what: self.what, problem })
     }
 }
 
@@ -237,18 +231,9 @@ mod tests {
 
     #[test]
     fn an_id_is_not_empty_and_has_at_most_its_bytes() {
-        assert_eq!(
-            TaskId::new("").unwrap_err().to_string(),
-            "task id must not be empty"
-        );
+        assert_eq!(TaskId::new("").unwrap_err().to_string(), "task id must not be empty");
         assert!(TaskId::new("x".repeat(128)).is_ok());
-        assert_eq!(
-            TaskId::new("x".repeat(129)).unwrap_err().problem,
-            IdProblem::TooLong {
-                max: 128,
-                actual: 129
-            }
-        );
+        assert_eq!(TaskId::new("x".repeat(129)).unwrap_err().problem, IdProblem::TooLong { max: 128, actual: 129 });
         assert!(ContextId::new("ü".repeat(128)).is_ok());
         assert!(ContextId::new("ü".repeat(129)).is_err());
     }
@@ -256,10 +241,7 @@ mod tests {
     #[test]
     fn an_id_holds_no_control_characters() {
         for text in ["a\0", "a\nb", "\u{7f}", "\u{85}"] {
-            assert_eq!(
-                MessageId::new(text).unwrap_err().problem,
-                IdProblem::ControlCharacter
-            );
+            assert_eq!(MessageId::new(text).unwrap_err().problem, IdProblem::ControlCharacter);
         }
         for text in ["a/b", "..", "a?b", "日本", " "] {
             assert_eq!(TaskId::new(text).unwrap().as_str(), text);

@@ -108,11 +108,7 @@ fn explain<T: ProtoJson>(json: &[u8]) -> Result<T, JsonError> {
                 }
             }
         }
-        JsonError {
-            kind,
-            path,
-            message,
-        }
+        JsonError { kind, path, message }
     })
 }
 
@@ -121,10 +117,7 @@ fn explain<T: ProtoJson>(json: &[u8]) -> Result<T, JsonError> {
 pub fn to_json<T: ProtoJson>(message: &T) -> Bytes {
     SCRATCH.with_borrow_mut(|out| {
         out.clear();
-        #[expect(
-            clippy::expect_used,
-            reason = "writes to memory, and all keys are strings"
-        )]
+        #[expect(clippy::expect_used, reason = "writes to memory, and all keys are strings")]
         serde_json::to_writer(&mut *out, message).expect("a wire message has a JSON form");
         let json = Bytes::copy_from_slice(out);
         out.shrink_to(SCRATCH_BYTES_MAX);

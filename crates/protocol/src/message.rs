@@ -54,9 +54,7 @@ impl Message {
     }
 
     fn checked(wire: wire::Message, id: MessageId, role: Role) -> Self {
-        Self {
-            checked: Arc::new(Checked { wire, id, role }),
-        }
+        Self { checked: Arc::new(Checked { wire, id, role }) }
     }
 
     /// The same message, in this context and of this task.
@@ -64,9 +62,7 @@ impl Message {
     pub fn with_task(mut self, context_id: &ContextId, task_id: Option<&TaskId>) -> Self {
         let wire = &mut Arc::make_mut(&mut self.checked).wire;
         wire.context_id = context_id.as_str().to_owned();
-        wire.task_id = task_id
-            .map(|id| id.as_str().to_owned())
-            .unwrap_or_default();
+        wire.task_id = task_id.map(|id| id.as_str().to_owned()).unwrap_or_default();
         self
     }
 
@@ -246,10 +242,7 @@ mod tests {
     fn a_message_that_breaks_a_rule_is_refused_with_each_member() {
         let wire = from_json(br#"{"role":77,"parts":[{"text":"a"},{}]}"#).unwrap();
         let violations = Message::new(wire).unwrap_err();
-        let fields: Vec<&str> = violations
-            .iter()
-            .map(|violation| violation.field.as_str())
-            .collect();
+        let fields: Vec<&str> = violations.iter().map(|violation| violation.field.as_str()).collect();
         assert_eq!(fields, ["messageId", "role", "parts[1]"]);
         let error = from_json::<Message>(br#"{"messageId":"m","role":1,"parts":[]}"#).unwrap_err();
         assert_eq!(error.message, "parts: must have at least one item");
@@ -265,9 +258,6 @@ mod tests {
     fn an_artifact_of_the_wire_is_checked() {
         let artifact = Artifact::text(ArtifactId::new("a").unwrap(), "x");
         assert_eq!(Artifact::new(artifact.clone().into_wire()), Ok(artifact));
-        assert_eq!(
-            Artifact::new(wire::Artifact::default()).unwrap_err().len(),
-            2
-        );
+        assert_eq!(Artifact::new(wire::Artifact::default()).unwrap_err().len(), 2);
     }
 }

@@ -12,9 +12,9 @@ use crate::ids::{ArtifactId, ContextId, MessageId, TaskId};
 use crate::wire;
 
 use check::{
-    agent_or_user, data_not_too_deep, each, has_content, id, if_present, known_state_or_none,
-    nested, no_control_characters, not_empty, not_negative, not_too_deep, optional_id, page_size,
-    page_size_or_zero, positive, present, push_target, required_text, sent_by_user, tenant,
+    agent_or_user, data_not_too_deep, each, has_content, id, if_present, known_state_or_none, nested,
+    no_control_characters, not_empty, not_negative, not_too_deep, optional_id, page_size, page_size_or_zero, positive,
+    present, push_target, required_text, sent_by_user, tenant,
 };
 
 pub use media_type::media_type_matches;

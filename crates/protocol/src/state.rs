@@ -78,9 +78,7 @@ impl TaskState {
     /// The state with this name in the proto.
     #[must_use]
     pub fn from_wire_name(name: &str) -> Option<Self> {
-        Self::ALL
-            .into_iter()
-            .find(|state| state.wire_name() == name)
+        Self::ALL.into_iter().find(|state| state.wire_name() == name)
     }
 
     /// Whether the task has ended, so that nothing changes it any more.
@@ -97,12 +95,7 @@ impl TaskState {
     pub fn is_interrupted(self) -> bool {
         match self {
             Self::InputRequired | Self::AuthRequired => true,
-            Self::Submitted
-            | Self::Working
-            | Self::Completed
-            | Self::Failed
-            | Self::Canceled
-            | Self::Rejected => false,
+            Self::Submitted | Self::Working | Self::Completed | Self::Failed | Self::Canceled | Self::Rejected => false,
         }
     }
 }

@@ -32,15 +32,9 @@ pub enum InvalidTimestamp {
 
 impl Timestamp {
     /// The earliest moment: 0001-01-01T00:00:00Z.
-    pub const MIN: Self = Self {
-        seconds: -62_135_596_800,
-        nanos: 0,
-    };
+    pub const MIN: Self = Self { seconds: -62_135_596_800, nanos: 0 };
     /// The latest moment: 9999-12-31T23:59:59.999999999Z.
-    pub const MAX: Self = Self {
-        seconds: 253_402_300_799,
-        nanos: NANOS_PER_SECOND - 1,
-    };
+    pub const MAX: Self = Self { seconds: 253_402_300_799, nanos: NANOS_PER_SECOND - 1 };
 
     /// The moment that is this many milliseconds after 1970-01-01T00:00:00Z, moved into the range
     /// if it is outside.
@@ -88,8 +82,7 @@ impl Timestamp {
 
     /// Writes the RFC 3339 form into `buffer` and returns the part that was written.
     fn print(self, buffer: &mut [u8; 30]) -> &str {
-        let moment =
-            OffsetDateTime::from_unix_timestamp(self.seconds).unwrap_or(OffsetDateTime::UNIX_EPOCH);
+        let moment = OffsetDateTime::from_unix_timestamp(self.seconds).unwrap_or(OffsetDateTime::UNIX_EPOCH);
         let mut pen = Pen { buffer, written: 0 };
         pen.digits(moment.year().unsigned_abs(), 4);
         pen.byte(b'-');
@@ -112,10 +105,7 @@ impl Timestamp {
         }
         pen.byte(b'Z');
         let written = pen.written;
-        buffer
-            .get(..written)
-            .and_then(|bytes| std::str::from_utf8(bytes).ok())
-            .unwrap_or_default()
+        buffer.get(..written).and_then(|bytes| std::str::from_utf8(bytes).ok()).unwrap_or_default()
     }
 }
 
@@ -157,10 +147,7 @@ impl FromStr for Timestamp {
         if !scan.0.is_empty() {
             return Err(InvalidTimestamp::Format);
         }
-        let local = date
-            .with_time(time)
-            .assume_offset(UtcOffset::UTC)
-            .unix_timestamp();
+        let local = date.with_time(time).assume_offset(UtcOffset::UTC).unix_timestamp();
         Self::from_parts(local - offset, nanos)
     }
 }
@@ -192,11 +179,7 @@ impl Scan<'_> {
         if self.expect(b'.').is_none() {
             return Some(0);
         }
-        let count = self
-            .0
-            .iter()
-            .take_while(|byte| byte.is_ascii_digit())
-            .count();
+        let count = self.0.iter().take_while(|byte| byte.is_ascii_digit()).count();
         if !(1..=9).contains(&count) {
             return None;
         }
@@ -292,18 +275,12 @@ mod tests {
             ("2026-01-02T03:04:05Z", "2026-01-02T03:04:05.000Z"),
             ("2026-01-02T03:04:05.12Z", "2026-01-02T03:04:05.120Z"),
             ("2026-01-02T03:04:05.1234Z", "2026-01-02T03:04:05.123400Z"),
-            (
-                "2026-01-02T03:04:05.1234567Z",
-                "2026-01-02T03:04:05.123456700Z",
-            ),
+            ("2026-01-02T03:04:05.1234567Z", "2026-01-02T03:04:05.123456700Z"),
             ("2026-01-02T11:04:05+08:00", "2026-01-02T03:04:05.000Z"),
             ("2026-01-01T23:04:05.5-04:30", "2026-01-02T03:34:05.500Z"),
             ("1969-12-31T23:59:59.5Z", "1969-12-31T23:59:59.500Z"),
             ("0001-01-01T00:00:00Z", "0001-01-01T00:00:00.000Z"),
-            (
-                "9999-12-31T23:59:59.999999999Z",
-                "9999-12-31T23:59:59.999999999Z",
-            ),
+            ("9999-12-31T23:59:59.999999999Z", "9999-12-31T23:59:59.999999999Z"),
         ] {
             assert_eq!(printed(given), wanted);
         }
@@ -329,22 +306,10 @@ mod tests {
             "-026-01-02T03:04:05Z",
             "２026-01-02T03:04:05Z",
         ] {
-            assert_eq!(
-                text.parse::<Timestamp>(),
-                Err(InvalidTimestamp::Format),
-                "{text}"
-            );
+            assert_eq!(text.parse::<Timestamp>(), Err(InvalidTimestamp::Format), "{text}");
         }
-        for text in [
-            "0000-12-31T23:59:59Z",
-            "0001-01-01T00:00:00+00:01",
-            "9999-12-31T23:59:59-00:01",
-        ] {
-            assert_eq!(
-                text.parse::<Timestamp>(),
-                Err(InvalidTimestamp::OutOfRange),
-                "{text}"
-            );
+        for text in ["0000-12-31T23:59:59Z", "0001-01-01T00:00:00+00:01", "9999-12-31T23:59:59-00:01"] {
+            assert_eq!(text.parse::<Timestamp>(), Err(InvalidTimestamp::OutOfRange), "{text}");
         }
     }
 
@@ -352,10 +317,7 @@ mod tests {
     fn milliseconds_outside_the_range_are_moved_into_it() {
         assert_eq!(Timestamp::from_unix_millis(i64::MIN), Timestamp::MIN);
         assert_eq!(Timestamp::from_unix_millis(i64::MAX), Timestamp::MAX);
-        assert_eq!(
-            Timestamp::from_unix_millis(-1).to_string(),
-            "1969-12-31T23:59:59.999Z"
-        );
+        assert_eq!(Timestamp::from_unix_millis(-1).to_string(), "1969-12-31T23:59:59.999Z");
     }
 
     #[test]

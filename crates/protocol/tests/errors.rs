@@ -33,14 +33,7 @@ fn each_error_has_the_codes_of_the_specification() {
     assert_eq!(table.map(|row| row.0), ErrorCode::ALL);
     for (code, json_rpc, http, grpc, status, reason) in table {
         let row = code.row();
-        let found = (
-            code,
-            row.json_rpc,
-            row.http,
-            row.grpc.number(),
-            row.grpc.name(),
-            row.reason,
-        );
+        let found = (code, row.json_rpc, row.http, row.grpc.number(), row.grpc.name(), row.reason);
         assert_eq!(found, (code, json_rpc, http, grpc, status, reason));
         assert!(!row.message.is_empty());
     }
@@ -68,10 +61,7 @@ fn a_missing_task_is_told_with_its_id() {
 
 #[test]
 fn an_invalid_argument_is_told_with_its_members() {
-    let violation = FieldViolation {
-        field: "id".to_owned(),
-        description: "must not be empty".to_owned(),
-    };
+    let violation = FieldViolation { field: "id".to_owned(), description: "must not be empty".to_owned() };
     let error = A2aError::invalid_argument(vec![violation]);
     assert_eq!(
         error.to_json_rpc_error(),
@@ -103,10 +93,7 @@ fn an_error_says_when_to_try_again() {
     ] {
         let error = A2aError::from(ErrorCode::Unavailable).with_retry_after(delay);
         let details = error.details_json();
-        assert_eq!(
-            details[1],
-            json!({"@type": "type.googleapis.com/google.rpc.RetryInfo", "retryDelay": wanted})
-        );
+        assert_eq!(details[1], json!({"@type": "type.googleapis.com/google.rpc.RetryInfo", "retryDelay": wanted}));
     }
 }
 
@@ -120,17 +107,13 @@ fn metadata_has_each_key_once() {
 
 #[test]
 fn broken_json_is_a_parse_error_and_wrong_json_an_invalid_argument() {
-    let read =
-        |json: &str| A2aError::from(from_json::<wire::Message>(json.as_bytes()).unwrap_err());
+    let read = |json: &str| A2aError::from(from_json::<wire::Message>(json.as_bytes()).unwrap_err());
     assert_eq!(read("{").code, ErrorCode::ParseError);
     assert_eq!(read("[]").code, ErrorCode::InvalidArgument);
     let error = read(r#"{"parts":[{"raw":"!"}]}"#);
     assert_eq!(error.code, ErrorCode::InvalidArgument);
     assert_eq!(error.violations[0].field, "parts[0].raw");
-    assert_eq!(
-        error.message,
-        "invalid parameters: parts[0].raw: must be base64"
-    );
+    assert_eq!(error.message, "invalid parameters: parts[0].raw: must be base64");
     let deep = format!(r#"{{"metadata":{{"a":{}"#, "[".repeat(10_000));
     assert_eq!(read(&deep).code, ErrorCode::InvalidArgument);
 }

@@ -1,9 +1,6 @@
 //! What the vectors do not say about our ProtoJSON: paths, depth, digits, and bytes of any kind.
 
-#![expect(
-    clippy::unwrap_used,
-    reason = "a helper of a test fails as the test does"
-)]
+#![expect(clippy::unwrap_used, reason = "a helper of a test fails as the test does")]
 
 use longhaul_protocol::json::{DEPTH_MAX, JsonErrorKind};
 use longhaul_protocol::{JsonError, from_json, to_json, wire};
@@ -28,83 +25,35 @@ fn check(json: &str, kind: JsonErrorKind, path: &str, message: &str) {
 #[test]
 fn a_fault_is_told_with_its_path() {
     use JsonErrorKind::{Invalid, Syntax};
-    check(
-        r#"{"message":{"parts":[{"raw":"!!!"}]}}"#,
-        Invalid,
-        "message.parts[0].raw",
-        "must be base64",
-    );
-    check(
-        r#"{"message":{"parts":[{},{"text":5}]}}"#,
-        Invalid,
-        "message.parts[1].text",
-        "expected a string",
-    );
-    check(
-        r#"{"message":{"parts":[{},null]}}"#,
-        Invalid,
-        "message.parts[1]",
-        "null",
-    );
+    check(r#"{"message":{"parts":[{"raw":"!!!"}]}}"#, Invalid, "message.parts[0].raw", "must be base64");
+    check(r#"{"message":{"parts":[{},{"text":5}]}}"#, Invalid, "message.parts[1].text", "expected a string");
+    check(r#"{"message":{"parts":[{},null]}}"#, Invalid, "message.parts[1]", "null");
     check(
         r#"{"configuration":{"history_length":"x"}}"#,
         Invalid,
         "configuration.historyLength",
         "expected a whole number of 32 bits",
     );
-    check(
-        r#"{"configuration":{"historyLength":1e400}}"#,
-        Invalid,
-        "configuration.historyLength",
-        "range",
-    );
+    check(r#"{"configuration":{"historyLength":1e400}}"#, Invalid, "configuration.historyLength", "range");
     check(
         r#"{"message":{"parts":[{"text":"a","url":"b"}]}}"#,
         Invalid,
         "message.parts[0]",
         "only one of text, raw, url, data is allowed, `url` is the second",
     );
-    check(
-        r#"{"tenant":"a","tenant":"b"}"#,
-        Invalid,
-        "",
-        "duplicate field `tenant`",
-    );
-    check(
-        r#"[]"#,
-        Invalid,
-        "",
-        "expected a JSON object (SendMessageRequest)",
-    );
-    check(
-        r#"{"tenant":"a"} x"#,
-        Syntax,
-        "",
-        "trailing characters at line 1 column 16",
-    );
-    check(
-        r#"{"message":{"messageId":"m"#,
-        Syntax,
-        "message.messageId",
-        "EOF",
-    );
+    check(r#"{"tenant":"a","tenant":"b"}"#, Invalid, "", "duplicate field `tenant`");
+    check(r#"[]"#, Invalid, "", "expected a JSON object (SendMessageRequest)");
+    check(r#"{"tenant":"a"} x"#, Syntax, "", "trailing characters at line 1 column 16");
+    check(r#"{"message":{"messageId":"m"#, Syntax, "message.messageId", "EOF");
     check("", Syntax, "", "EOF");
-    let error = from_json::<wire::AgentCard>(
-        br#"{"securitySchemes":{"k":{"apiKeySecurityScheme":{"name":1}}}}"#,
-    );
-    assert_eq!(
-        error.unwrap_err().path,
-        "securitySchemes.k.apiKeySecurityScheme.name"
-    );
+    let error = from_json::<wire::AgentCard>(br#"{"securitySchemes":{"k":{"apiKeySecurityScheme":{"name":1}}}}"#);
+    assert_eq!(error.unwrap_err().path, "securitySchemes.k.apiKeySecurityScheme.name");
 }
 
 #[test]
 fn the_path_of_one_fault_is_not_in_the_next() {
     for _ in 0..2 {
-        assert_eq!(
-            refused(r#"{"message":{"parts":[5]}}"#).path,
-            "message.parts[0]"
-        );
+        assert_eq!(refused(r#"{"message":{"parts":[5]}}"#).path, "message.parts[0]");
         assert!(serde_json::from_str::<wire::Part>(r#"{"text":5}"#).is_err());
     }
 }
@@ -127,18 +76,13 @@ fn data_may_be_nested_a_hundred_times_but_not_ten_thousand() {
     }
     let unclosed = format!(r#"{{"metadata":{}"#, r#"{"a":"#.repeat(100_000));
     assert_eq!(refused(&unclosed).kind, JsonErrorKind::Depth);
-    let unknown = format!(
-        r#"{{"future":{}{}}}"#,
-        "[".repeat(100_000),
-        "]".repeat(100_000)
-    );
+    let unknown = format!(r#"{{"future":{}{}}}"#, "[".repeat(100_000), "]".repeat(100_000));
     assert!(from_json::<wire::SendMessageRequest>(unknown.as_bytes()).is_ok());
 }
 
 #[test]
 fn whole_numbers_keep_their_digits() {
-    let text =
-        r#"{"data":[1,-7,0,9007199254740993,18446744073709551615,-9223372036854775808,1.5,1.0]}"#;
+    let text = r#"{"data":[1,-7,0,9007199254740993,18446744073709551615,-9223372036854775808,1.5,1.0]}"#;
     assert_eq!(to_json(&part(text)), text);
 }
 
@@ -147,23 +91,14 @@ fn null_in_data_and_metadata_is_kept_and_elsewhere_absent() {
     let text = r#"{"data":{"a":null,"b":[null,1]},"metadata":{"k":null,"e":[],"o":{}}}"#;
     assert_eq!(to_json(&part(text)), text);
     assert_eq!(part(r#"{"data":null}"#), wire::Part::data(Value::Null));
-    assert_eq!(
-        part(r#"{"text":null,"metadata":null,"filename":null}"#),
-        wire::Part::default()
-    );
+    assert_eq!(part(r#"{"text":null,"metadata":null,"filename":null}"#), wire::Part::default());
     let text = r#"{"text":"a","data":null}"#;
-    assert!(
-        from_json::<wire::Part>(text.as_bytes()).is_err(),
-        "a null in data is a content"
-    );
+    assert!(from_json::<wire::Part>(text.as_bytes()).is_err(), "a null in data is a content");
 }
 
 #[test]
 fn a_key_that_the_json_library_keeps_for_itself_is_data() {
-    for key in [
-        "$serde_json::private::RawValue",
-        "$serde_json::private::Number",
-    ] {
+    for key in ["$serde_json::private::RawValue", "$serde_json::private::Number"] {
         let text = format!(r#"{{"data":{{"{key}":"[1]"}},"metadata":{{"a":{{"{key}":"5"}}}}}}"#);
         assert_eq!(to_json(&part(&text)), text);
     }
@@ -171,14 +106,8 @@ fn a_key_that_the_json_library_keeps_for_itself_is_data() {
 
 #[test]
 fn of_two_spellings_the_last_one_wins() {
-    assert_eq!(
-        part(r#"{"media_type":"a","mediaType":"b"}"#).media_type,
-        "b"
-    );
-    assert_eq!(
-        part(r#"{"mediaType":"a","media_type":null}"#).media_type,
-        ""
-    );
+    assert_eq!(part(r#"{"media_type":"a","mediaType":"b"}"#).media_type, "b");
+    assert_eq!(part(r#"{"mediaType":"a","media_type":null}"#).media_type, "");
     assert!(from_json::<wire::Part>(br#"{"media_type":"a","media_type":"b"}"#).is_err());
 }
 
@@ -186,9 +115,7 @@ fn of_two_spellings_the_last_one_wins() {
 fn integers_are_read_from_each_form_and_kept_in_range() {
     let read = |json: &str| {
         let text = format!(r#"{{"historyLength":{json}}}"#);
-        from_json::<wire::GetTaskRequest>(text.as_bytes())
-            .ok()
-            .and_then(|request| request.history_length)
+        from_json::<wire::GetTaskRequest>(text.as_bytes()).ok().and_then(|request| request.history_length)
     };
     for (json, wanted) in [
         ("5", 5),
@@ -231,9 +158,7 @@ fn integers_are_read_from_each_form_and_kept_in_range() {
 fn enum_numbers_out_of_range_are_refused_and_unknown_ones_kept() {
     let read = |json: &str| {
         let text = format!(r#"{{"role":{json}}}"#);
-        from_json::<wire::Message>(text.as_bytes())
-            .ok()
-            .map(|message| message.role.0)
+        from_json::<wire::Message>(text.as_bytes()).ok().map(|message| message.role.0)
     };
     for (json, wanted) in [("77", 77), ("-3", -3), ("2.0", 2), ("null", 0), ("\"\"", 0)] {
         assert_eq!(read(json), Some(wanted), "{json}");
@@ -245,21 +170,10 @@ fn enum_numbers_out_of_range_are_refused_and_unknown_ones_kept() {
 
 #[test]
 fn our_own_messages_print_what_they_promise() {
-    assert_eq!(
-        to_json(&wire::ListArtifactVersionsResponse::default()),
-        r#"{"versions":[],"nextPageToken":""}"#
-    );
-    let version = wire::ArtifactVersion {
-        version: 1,
-        sequence: 1 << 60,
-        ..Default::default()
-    };
-    assert_eq!(
-        to_json(&version),
-        r#"{"version":1,"sequence":1152921504606846976}"#
-    );
-    let read: wire::ArtifactVersion =
-        from_json(br#"{"version":"1","sequence":"1152921504606846976"}"#).unwrap();
+    assert_eq!(to_json(&wire::ListArtifactVersionsResponse::default()), r#"{"versions":[],"nextPageToken":""}"#);
+    let version = wire::ArtifactVersion { version: 1, sequence: 1 << 60, ..Default::default() };
+    assert_eq!(to_json(&version), r#"{"version":1,"sequence":1152921504606846976}"#);
+    let read: wire::ArtifactVersion = from_json(br#"{"version":"1","sequence":"1152921504606846976"}"#).unwrap();
     assert_eq!(read, version);
     assert_eq!(
         to_json(&wire::ListTasksResponse::default()),
@@ -281,9 +195,7 @@ fn any_json() -> impl Strategy<Value = Value> {
         any::<bool>().prop_map(Value::from),
         any::<i64>().prop_map(Value::from),
         any::<u64>().prop_map(Value::from),
-        any::<f64>()
-            .prop_filter("JSON has no infinities", |number| number.is_finite())
-            .prop_map(Value::from),
+        any::<f64>().prop_filter("JSON has no infinities", |number| number.is_finite()).prop_map(Value::from),
         any::<String>().prop_map(Value::from),
     ];
     leaf.prop_recursive(6, 64, 8, |inner| {

@@ -13,9 +13,7 @@ use serde_json::{Map, Value};
 
 /// Reads and writes again as the message of this name.
 fn round_trip(message: &str, json: &[u8]) -> Result<Value, JsonError> {
-    fn through<T: ProtoJson + PartialEq + std::fmt::Debug>(
-        json: &[u8],
-    ) -> Result<Value, JsonError> {
+    fn through<T: ProtoJson + PartialEq + std::fmt::Debug>(json: &[u8]) -> Result<Value, JsonError> {
         let message: T = from_json(json)?;
         let printed = to_json(&message);
         // Printed forms are compared: an enum's name that nobody knows is not written.
@@ -47,8 +45,7 @@ fn round_trip(message: &str, json: &[u8]) -> Result<Value, JsonError> {
 }
 
 fn lines(text: &str) -> impl Iterator<Item = Value> {
-    text.lines()
-        .map(|line| serde_json::from_str(line).expect("a vector is JSON"))
+    text.lines().map(|line| serde_json::from_str(line).expect("a vector is JSON"))
 }
 
 /// Says where `ours` lacks something of `wanted`, numbers and times compared by value. Members that
@@ -63,9 +60,7 @@ fn difference(path: &str, wanted: &Value, ours: &Value) -> Option<String> {
                 .iter()
                 .zip(ours)
                 .enumerate()
-                .find_map(|(index, (wanted, ours))| {
-                    difference(&format!("{path}[{index}]"), wanted, ours)
-                });
+                .find_map(|(index, (wanted, ours))| difference(&format!("{path}[{index}]"), wanted, ours));
         }
         (Value::Number(wanted), Value::Number(ours)) => wanted.as_f64() == ours.as_f64(),
         (Value::String(wanted), Value::String(ours)) => {
@@ -77,11 +72,7 @@ fn difference(path: &str, wanted: &Value, ours: &Value) -> Option<String> {
     (!is_same).then(|| format!("{path}: {ours}, not {wanted}"))
 }
 
-fn object_difference(
-    path: &str,
-    wanted: &Map<String, Value>,
-    ours: &Map<String, Value>,
-) -> Option<String> {
+fn object_difference(path: &str, wanted: &Map<String, Value>, ours: &Map<String, Value>) -> Option<String> {
     for (name, ours) in ours {
         let is_default = match ours {
             Value::Null => false,
@@ -95,12 +86,10 @@ fn object_difference(
             return Some(format!("{path}.{name}: {ours} is not wanted"));
         }
     }
-    wanted
-        .iter()
-        .find_map(|(name, wanted)| match ours.get(name) {
-            Some(ours) => difference(&format!("{path}.{name}"), wanted, ours),
-            None => Some(format!("{path}.{name}: missing")),
-        })
+    wanted.iter().find_map(|(name, wanted)| match ours.get(name) {
+        Some(ours) => difference(&format!("{path}.{name}"), wanted, ours),
+        None => Some(format!("{path}.{name}: missing")),
+    })
 }
 
 #[test]
@@ -153,11 +142,7 @@ fn sample(facts: &Value) -> Value {
         ("map", _) => serde_json::json!({"k": {}}),
         (other, of) => panic!("no sample for {other} {of:?}"),
     };
-    if facts["repeated"] == true {
-        vec![one].into()
-    } else {
-        one
-    }
+    if facts["repeated"] == true { vec![one].into() } else { one }
 }
 
 #[test]
@@ -173,10 +158,7 @@ fn wire_has_each_message_and_field_of_the_proto() {
             for name in [json_name, field] {
                 let input = serde_json::json!({name: value});
                 let ours = round_trip(message, input.to_string().as_bytes()).unwrap();
-                assert!(
-                    ours.get(json_name).is_some(),
-                    "{message} lacks {name}: {ours}"
-                );
+                assert!(ours.get(json_name).is_some(), "{message} lacks {name}: {ours}");
             }
             // A2A requires the member, so its default is printed; an absent message and an
             // unspecified enum have no form to print.
@@ -184,11 +166,7 @@ fn wire_has_each_message_and_field_of_the_proto() {
                 ("message", Value::Null) | ("enum", _) => false,
                 _ => facts["required"] == true,
             };
-            assert_eq!(
-                defaults.get(json_name).is_some(),
-                has_default,
-                "{message}.{json_name}"
-            );
+            assert_eq!(defaults.get(json_name).is_some(), has_default, "{message}.{json_name}");
 
             // Presence: what the proto calls optional tells absent from default.
             if facts["optional"] == true {

@@ -66,7 +66,11 @@ impl http_body::Body for Body {
 /// # Errors
 ///
 /// `ContentTypeNotSupportedError` when it says that it is something else; see [`read`] for the others.
-pub(crate) async fn read_json(headers: &HeaderMap, body: hyper::body::Incoming, bytes_max: usize) -> Result<Bytes, A2aError> {
+pub(crate) async fn read_json(
+    headers: &HeaderMap,
+    body: hyper::body::Incoming,
+    bytes_max: usize,
+) -> Result<Bytes, A2aError> {
     // It is read either way, so that the connection can carry the next request.
     let bytes = read(body, bytes_max).await?;
     match headers.get(header::CONTENT_TYPE) {
@@ -102,7 +106,8 @@ async fn read(mut body: hyper::body::Incoming, bytes_max: usize) -> Result<Bytes
     let mut first = Bytes::new();
     let mut all = BytesMut::new();
     while let Some(frame) = body.frame().await {
-        let broken = |error| A2aError::new(ErrorCode::InvalidArgument, format!("the body of the request broke off: {error}"));
+        let broken =
+            |error| A2aError::new(ErrorCode::InvalidArgument, format!("the body of the request broke off: {error}"));
         let Ok(data) = frame.map_err(broken)?.into_data() else { continue };
         if first.len() + all.len() + data.len() > bytes_max {
             return Err(too_large(bytes_max));
@@ -125,7 +130,8 @@ mod tests {
 
     #[test]
     fn kinds_of_json_are_taken_and_nothing_else() {
-        for kind in ["application/json", "application/a2a+json", "application/json; charset=utf-8", "Application/JSON"] {
+        for kind in ["application/json", "application/a2a+json", "application/json; charset=utf-8", "Application/JSON"]
+        {
             assert!(is_json(&HeaderValue::from_static(kind)), "{kind}");
         }
         for kind in ["text/plain", "application/x-www-form-urlencoded", "application/jsonl", "text/json", ""] {

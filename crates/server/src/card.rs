@@ -40,7 +40,9 @@ pub(crate) fn with_interfaces(mut card: wire::AgentCard, base_url: &str, prefix:
 fn authority(base_url: &str) -> String {
     let (scheme, rest) = base_url.split_once("://").unwrap_or(("http", base_url));
     let authority = rest.split('/').next().unwrap_or(rest);
-    let names_port = authority.rsplit_once(':').is_some_and(|(_, port)| !port.is_empty() && port.bytes().all(|byte| byte.is_ascii_digit()));
+    let names_port = authority
+        .rsplit_once(':')
+        .is_some_and(|(_, port)| !port.is_empty() && port.bytes().all(|byte| byte.is_ascii_digit()));
     match (names_port, scheme) {
         (true, _) => authority.to_owned(),
         (false, "https") => format!("{authority}:443"),

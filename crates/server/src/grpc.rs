@@ -72,7 +72,8 @@ impl Grpc {
     /// gRPC is found by its path alone, since a card names its host and port and nothing else; but below the prefix too.
     fn below_the_prefix<T>(&self, mut request: HttpRequest<T>) -> HttpRequest<T> {
         let path = request.uri().path();
-        let below = path.strip_prefix(self.prefix.as_str()).filter(|below| below.starts_with('/') && below.len() < path.len());
+        let below =
+            path.strip_prefix(self.prefix.as_str()).filter(|below| below.starts_with('/') && below.len() < path.len());
         if let Some(uri) = below.and_then(|below| below.parse().ok()) {
             *request.uri_mut() = uri;
         }
@@ -152,12 +153,18 @@ impl A2aService for Binding {
     type SendStreamingMessageStream = GrpcStream;
     type SubscribeToTaskStream = GrpcStream;
 
-    async fn send_message(&self, request: Request<a2a::SendMessageRequest>) -> Result<Response<a2a::SendMessageResponse>, Status> {
+    async fn send_message(
+        &self,
+        request: Request<a2a::SendMessageRequest>,
+    ) -> Result<Response<a2a::SendMessageResponse>, Status> {
         let (parameters, request) = self.admit(request)?;
         answer(self.operations.send_message(&parameters, request.into()).await)
     }
 
-    async fn send_streaming_message(&self, request: Request<a2a::SendMessageRequest>) -> Result<Response<GrpcStream>, Status> {
+    async fn send_streaming_message(
+        &self,
+        request: Request<a2a::SendMessageRequest>,
+    ) -> Result<Response<GrpcStream>, Status> {
         let (parameters, request) = self.admit(request)?;
         let stream = self.operations.send_streaming_message(&parameters, request.into()).await;
         stream_answer(stream.map_err(|error| status::encode(&error))?).await
@@ -168,9 +175,13 @@ impl A2aService for Binding {
         answer(self.operations.get_task(&parameters, request.into()).await)
     }
 
-    async fn list_tasks(&self, request: Request<a2a::ListTasksRequest>) -> Result<Response<a2a::ListTasksResponse>, Status> {
+    async fn list_tasks(
+        &self,
+        request: Request<a2a::ListTasksRequest>,
+    ) -> Result<Response<a2a::ListTasksResponse>, Status> {
         let (parameters, request) = self.admit(request)?;
-        let request = request.try_into().map_err(|error: longhaul_protobuf::ConvertError| status::encode(&error.into()))?;
+        let request =
+            request.try_into().map_err(|error: longhaul_protobuf::ConvertError| status::encode(&error.into()))?;
         answer(self.operations.list_tasks(&parameters, request).await)
     }
 
@@ -179,7 +190,10 @@ impl A2aService for Binding {
         answer(self.operations.cancel_task(&parameters, request.into()).await)
     }
 
-    async fn subscribe_to_task(&self, request: Request<a2a::SubscribeToTaskRequest>) -> Result<Response<GrpcStream>, Status> {
+    async fn subscribe_to_task(
+        &self,
+        request: Request<a2a::SubscribeToTaskRequest>,
+    ) -> Result<Response<GrpcStream>, Status> {
         let (parameters, request) = self.admit(request)?;
         let stream = self.operations.subscribe_to_task(&parameters, request.into()).await;
         stream_answer(stream.map_err(|error| status::encode(&error))?).await
@@ -209,7 +223,10 @@ impl A2aService for Binding {
         refused(&self.operations.push_not_supported())
     }
 
-    async fn get_extended_agent_card(&self, request: Request<a2a::GetExtendedAgentCardRequest>) -> Result<Response<a2a::AgentCard>, Status> {
+    async fn get_extended_agent_card(
+        &self,
+        request: Request<a2a::GetExtendedAgentCardRequest>,
+    ) -> Result<Response<a2a::AgentCard>, Status> {
         self.admit(request)?;
         refused(&self.operations.extended_card_not_supported())
     }
@@ -233,7 +250,10 @@ impl ArtifactService for Binding {
         answer(self.operations.list_artifact_versions(&parameters, request.into()).await)
     }
 
-    async fn get_artifact(&self, request: Request<artifact::GetArtifactRequest>) -> Result<Response<artifact::GetArtifactResponse>, Status> {
+    async fn get_artifact(
+        &self,
+        request: Request<artifact::GetArtifactRequest>,
+    ) -> Result<Response<artifact::GetArtifactResponse>, Status> {
         let (parameters, request) = self.admit(request)?;
         answer(self.operations.get_artifact(&parameters, request.into()).await)
     }

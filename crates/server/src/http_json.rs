@@ -59,7 +59,9 @@ async fn dispatch(
     operations.admit(parameters)?;
     match resource {
         Resource::SendMessage => result(operations.send_message(parameters, parse(&body?)?).await),
-        Resource::SendStreamingMessage => operations.send_streaming_message(parameters, parse(&body?)?).await.map(Answer::Stream),
+        Resource::SendStreamingMessage => {
+            operations.send_streaming_message(parameters, parse(&body?)?).await.map(Answer::Stream)
+        }
         Resource::Tasks => result(operations.list_tasks(parameters, query.list_tasks()?).await),
         Resource::Task { id } => result(operations.get_task(parameters, query.get_task(id)?).await),
         Resource::CancelTask { id } => {
@@ -81,9 +83,9 @@ async fn dispatch(
         Resource::ArtifactVersion { task_id, artifact_id, version } => {
             result(operations.get_artifact(parameters, query.get_artifact(task_id, artifact_id, Some(&version))?).await)
         }
-        Resource::ArtifactVersions { task_id, artifact_id } => {
-            result(operations.list_artifact_versions(parameters, query.list_artifact_versions(task_id, artifact_id)?).await)
-        }
+        Resource::ArtifactVersions { task_id, artifact_id } => result(
+            operations.list_artifact_versions(parameters, query.list_artifact_versions(task_id, artifact_id)?).await,
+        ),
     }
 }
 

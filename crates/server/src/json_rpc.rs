@@ -77,7 +77,9 @@ fn read(body: &Bytes) -> Result<Checked<'_>, Box<Refused>> {
     let refused = |id: &Id, error| Box::new(Refused { id: id.clone(), error });
     let invalid = |id: &Id, why: &str| refused(id, A2aError::new(ErrorCode::InvalidRequest, why));
     let call: Call<'_> = serde_json::from_slice(body).map_err(|error| match error.is_data() {
-        true if first_byte(body) == Some(b'[') => invalid(&NO_ID, "batches are not supported; send one request at a time"),
+        true if first_byte(body) == Some(b'[') => {
+            invalid(&NO_ID, "batches are not supported; send one request at a time")
+        }
         true => invalid(&NO_ID, "a request is one object with jsonrpc, id, method and params, each at most once"),
         false => refused(&NO_ID, A2aError::new(ErrorCode::ParseError, format!("the body is not JSON: {error}"))),
     })?;
@@ -150,7 +152,9 @@ async fn dispatch(app: &App, parameters: &Parameters, method: &str, params: &[u8
     operations.admit(parameters)?;
     match method {
         "SendMessage" => result(operations.send_message(parameters, parse(params)?).await),
-        "SendStreamingMessage" => operations.send_streaming_message(parameters, parse(params)?).await.map(Answer::Stream),
+        "SendStreamingMessage" => {
+            operations.send_streaming_message(parameters, parse(params)?).await.map(Answer::Stream)
+        }
         "GetTask" => result(operations.get_task(parameters, parse(params)?).await),
         "ListTasks" => result(operations.list_tasks(parameters, parse(params)?).await),
         "CancelTask" => result(operations.cancel_task(parameters, parse(params)?).await),

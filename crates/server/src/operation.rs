@@ -3,7 +3,8 @@
 use std::sync::Arc;
 
 use longhaul_engine::{
-    Engine, EngineError, EventStream, HistoryLimit, Scope, SendReply, SendRequest, SubscribeRequest, TasksQuery, TurnRequest, VersionsQuery,
+    Engine, EngineError, EventStream, HistoryLimit, Scope, SendReply, SendRequest, SubscribeRequest, TasksQuery,
+    TurnRequest, VersionsQuery,
 };
 use longhaul_protocol::rules::{FieldRules, PAGE_SIZE_DEFAULT};
 use longhaul_protocol::{A2aError, ContextId, ErrorCode, FieldViolation, Message, Owner, Tenant, wire};
@@ -30,7 +31,10 @@ pub(crate) struct Stream {
 
 /// Turns an engine's error into what a peer is told; its causes are logged here and nowhere sent.
 pub(crate) fn told(error: EngineError) -> A2aError {
-    if let EngineError::Internal { .. } | EngineError::Unavailable { source: Some(_), .. } | EngineError::InvalidAgentResponse(_) = &error {
+    if let EngineError::Internal { .. }
+    | EngineError::Unavailable { source: Some(_), .. }
+    | EngineError::InvalidAgentResponse(_) = &error
+    {
         tracing::error!(error = &error as &dyn std::error::Error, "an operation failed");
     }
     error.into()
@@ -68,17 +72,25 @@ impl Operations {
     fn require_streaming(&self) -> Result<(), A2aError> {
         match self.streaming {
             true => Ok(()),
-            false => Err(A2aError::new(ErrorCode::UnsupportedOperation, "streaming is not supported; send without it, and read the task")),
+            false => Err(A2aError::new(
+                ErrorCode::UnsupportedOperation,
+                "streaming is not supported; send without it, and read the task",
+            )),
         }
     }
 
     fn stream(&self, events: EventStream) -> Result<Stream, A2aError> {
         let permit = Arc::clone(&self.streams).try_acquire_owned();
-        let permit = permit.map_err(|_| told(EngineError::Exhausted("too many streams are open; close one first".to_owned())))?;
+        let permit = permit
+            .map_err(|_| told(EngineError::Exhausted("too many streams are open; close one first".to_owned())))?;
         Ok(Stream { events, permit })
     }
 
-    pub async fn send_message(&self, parameters: &Parameters, request: wire::SendMessageRequest) -> Result<wire::SendMessageResponse, A2aError> {
+    pub async fn send_message(
+        &self,
+        parameters: &Parameters,
+        request: wire::SendMessageRequest,
+    ) -> Result<wire::SendMessageResponse, A2aError> {
         let send = self.send_request(parameters, request)?;
         let payload = match self.engine.send_message(send).await.map_err(told)? {
             SendReply::Task(task) => wire::SendMessageResponsePayload::Task(task),
@@ -87,7 +99,11 @@ impl Operations {
         Ok(wire::SendMessageResponse { payload: Some(payload) })
     }
 
-    pub async fn send_streaming_message(&self, parameters: &Parameters, request: wire::SendMessageRequest) -> Result<Stream, A2aError> {
+    pub async fn send_streaming_message(
+        &self,
+        parameters: &Parameters,
+        request: wire::SendMessageRequest,
+    ) -> Result<Stream, A2aError> {
         self.require_streaming()?;
         let send = self.send_request(parameters, request)?;
         if self.streams.available_permits() == 0 {
@@ -96,12 +112,20 @@ impl Operations {
         self.stream(self.engine.send_streaming_message(send).await.map_err(told)?)
     }
 
-    pub async fn get_task(&self, parameters: &Parameters, request: wire::GetTaskRequest) -> Result<wire::Task, A2aError> {
+    pub async fn get_task(
+        &self,
+        parameters: &Parameters,
+        request: wire::GetTaskRequest,
+    ) -> Result<wire::Task, A2aError> {
         let scope = scope(parameters, &request.tenant, &request)?;
         self.engine.get_task(&scope, &request.id, history(request.history_length)).await.map_err(told)
     }
 
-    pub async fn list_tasks(&self, parameters: &Parameters, request: wire::ListTasksRequest) -> Result<wire::ListTasksResponse, A2aError> {
+    pub async fn list_tasks(
+        &self,
+        parameters: &Parameters,
+        request: wire::ListTasksRequest,
+    ) -> Result<wire::ListTasksResponse, A2aError> {
         let scope = scope(parameters, &request.tenant, &request)?;
         let page_size = request.page_size.unwrap_or(PAGE_SIZE_DEFAULT);
         let context_id = match request.context_id.as_str() {
@@ -127,12 +151,20 @@ impl Operations {
         })
     }
 
-    pub async fn cancel_task(&self, parameters: &Parameters, request: wire::CancelTaskRequest) -> Result<wire::Task, A2aError> {
+    pub async fn cancel_task(
+        &self,
+        parameters: &Parameters,
+        request: wire::CancelTaskRequest,
+    ) -> Result<wire::Task, A2aError> {
         let scope = scope(parameters, &request.tenant, &request)?;
         self.engine.cancel_task(&scope, &request.id).await.map_err(told)
     }
 
-    pub async fn subscribe_to_task(&self, parameters: &Parameters, request: wire::SubscribeToTaskRequest) -> Result<Stream, A2aError> {
+    pub async fn subscribe_to_task(
+        &self,
+        parameters: &Parameters,
+        request: wire::SubscribeToTaskRequest,
+    ) -> Result<Stream, A2aError> {
         self.require_streaming()?;
         let scope = scope(parameters, &request.tenant, &request)?;
         let after = parameters.last_event_id.map(crate::parameters::LastEventId::sequence);
@@ -142,12 +174,18 @@ impl Operations {
 
     /// The four operations on push configs: the agent does not offer them (A2A §3.3.4).
     pub fn push_not_supported(&self) -> A2aError {
-        A2aError::new(ErrorCode::PushNotificationNotSupported, "push notifications are not supported; follow the task by a stream, or read it")
+        A2aError::new(
+            ErrorCode::PushNotificationNotSupported,
+            "push notifications are not supported; follow the task by a stream, or read it",
+        )
     }
 
     /// GetExtendedAgentCard: the agent has none (A2A §3.3.4).
     pub fn extended_card_not_supported(&self) -> A2aError {
-        A2aError::new(ErrorCode::UnsupportedOperation, "there is no extended agent card; the public one is all there is")
+        A2aError::new(
+            ErrorCode::UnsupportedOperation,
+            "there is no extended agent card; the public one is all there is",
+        )
     }
 
     pub async fn list_artifact_versions(
@@ -173,7 +211,11 @@ impl Operations {
         Ok(wire::ListArtifactVersionsResponse { versions: versions.collect(), next_page_token: page.next_page_token })
     }
 
-    pub async fn get_artifact(&self, parameters: &Parameters, request: wire::GetArtifactRequest) -> Result<wire::GetArtifactResponse, A2aError> {
+    pub async fn get_artifact(
+        &self,
+        parameters: &Parameters,
+        request: wire::GetArtifactRequest,
+    ) -> Result<wire::GetArtifactResponse, A2aError> {
         let scope = scope(parameters, &request.tenant, &request)?;
         let version = request.version.map(|version| u64::try_from(version).unwrap_or(0));
         let found = self.engine.artifact(&scope, &request.task_id, &request.artifact_id, version).await;
@@ -181,8 +223,13 @@ impl Operations {
         Ok(wire::GetArtifactResponse { version: signed(version), artifact: Some(artifact) })
     }
 
-    fn send_request(&self, parameters: &Parameters, request: wire::SendMessageRequest) -> Result<SendRequest, A2aError> {
-        let wants_push = |configuration: &wire::SendMessageConfiguration| configuration.task_push_notification_config.is_some();
+    fn send_request(
+        &self,
+        parameters: &Parameters,
+        request: wire::SendMessageRequest,
+    ) -> Result<SendRequest, A2aError> {
+        let wants_push =
+            |configuration: &wire::SendMessageConfiguration| configuration.task_push_notification_config.is_some();
         if request.configuration.as_ref().is_some_and(wants_push) {
             return Err(self.push_not_supported());
         }
@@ -213,7 +260,9 @@ fn scope(parameters: &Parameters, tenant: &str, request: &impl FieldRules) -> Re
     let tenant = match (parameters.tenant.as_str(), tenant) {
         ("", given) | (given, "") => given,
         (path, given) if path == given => given,
-        (path, _) => return Err(invalid("tenant", format!("is not the tenant of the path, {path:?}; leave one of them out"))),
+        (path, _) => {
+            return Err(invalid("tenant", format!("is not the tenant of the path, {path:?}; leave one of them out")));
+        }
     };
     let tenant = Tenant::new(tenant).map_err(|error| invalid("tenant", error.to_string()))?;
     Ok(Scope { tenant, owner: Owner::default() })

@@ -45,7 +45,12 @@ impl Parameters {
     pub fn from_headers(headers: &HeaderMap) -> Self {
         let version = text(headers, VERSION_HEADER).trim().to_owned();
         let all = headers.get_all(EXTENSIONS_HEADER).iter().filter_map(|value| value.to_str().ok());
-        let extensions = all.flat_map(|value| value.split(',')).map(str::trim).filter(|uri| !uri.is_empty()).map(str::to_owned).collect();
+        let extensions = all
+            .flat_map(|value| value.split(','))
+            .map(str::trim)
+            .filter(|uri| !uri.is_empty())
+            .map(str::to_owned)
+            .collect();
         let last_event_id = match text(headers, LAST_EVENT_ID_HEADER).trim() {
             "" => None,
             id => Some(id.parse().map_or(LastEventId::Unknown, LastEventId::Sequence)),
@@ -63,7 +68,12 @@ impl Parameters {
         let patch = asked.strip_prefix(VERSION).map(|rest| rest.strip_prefix('.').unwrap_or(rest));
         match patch {
             Some("") if asked == VERSION => return Ok(()),
-            Some(patch) if asked != VERSION && !patch.is_empty() && patch.bytes().all(|byte| byte.is_ascii_digit()) && asked.len() > VERSION.len() + 1 => {
+            Some(patch)
+                if asked != VERSION
+                    && !patch.is_empty()
+                    && patch.bytes().all(|byte| byte.is_ascii_digit())
+                    && asked.len() > VERSION.len() + 1 =>
+            {
                 return Ok(());
             }
             Some(_) | None => {}
@@ -85,11 +95,14 @@ mod tests {
 
     #[test]
     fn patches_of_the_served_version_are_served_and_nothing_else() {
-        let served = |version: &str| Parameters { version: version.to_owned(), ..Parameters::default() }.check_version().is_ok();
+        let served =
+            |version: &str| Parameters { version: version.to_owned(), ..Parameters::default() }.check_version().is_ok();
         for version in ["1.0", "1.0.0", "1.0.1", "1.0.12"] {
             assert!(served(version), "{version}");
         }
-        for version in ["", "0.3", "0.3.0", "1", "1.", "1.0.", "1.0.x", "1.00", "1.01", "1.1", "2.0", "9.9", "abc", "1.0,0.3"] {
+        for version in
+            ["", "0.3", "0.3.0", "1", "1.", "1.0.", "1.0.x", "1.00", "1.01", "1.1", "2.0", "9.9", "abc", "1.0,0.3"]
+        {
             assert!(!served(version), "{version}");
         }
     }

@@ -41,7 +41,9 @@ fn of_segments(segments: &[&str]) -> Option<Resource> {
         ["tasks", task] => task_or_verb(task),
         ["tasks", _, "pushNotificationConfigs"] => Some(Resource::PushConfigs),
         ["tasks", _, "pushNotificationConfigs", _] => Some(Resource::PushConfig),
-        ["tasks", task, "artifacts", artifact] => Some(Resource::Artifact { task_id: decoded(task), artifact_id: decoded(artifact) }),
+        ["tasks", task, "artifacts", artifact] => {
+            Some(Resource::Artifact { task_id: decoded(task), artifact_id: decoded(artifact) })
+        }
         ["tasks", task, "artifacts", artifact, "versions"] => {
             Some(Resource::ArtifactVersions { task_id: decoded(task), artifact_id: decoded(artifact) })
         }
@@ -85,7 +87,10 @@ mod tests {
         assert_eq!(resource("/tasks/a%3Fb"), task("a?b"));
         assert_eq!(resource("/tasks/a%3Acancel"), task("a:cancel"));
         assert_eq!(resource("/tasks/a:cancel"), Some((Resource::CancelTask { id: "a".to_owned() }, String::new())));
-        assert_eq!(resource("/tasks/a%3Ab:subscribe"), Some((Resource::SubscribeToTask { id: "a:b".to_owned() }, String::new())));
+        assert_eq!(
+            resource("/tasks/a%3Ab:subscribe"),
+            Some((Resource::SubscribeToTask { id: "a:b".to_owned() }, String::new()))
+        );
         assert_eq!(resource("/tasks/a:b"), task("a:b"));
     }
 

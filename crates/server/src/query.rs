@@ -56,7 +56,8 @@ impl Query {
     ///
     /// Invalid argument, with a violation for each parameter that is not of its type; likewise below.
     pub fn get_task(mut self, id: String) -> Result<wire::GetTaskRequest, A2aError> {
-        let request = wire::GetTaskRequest { tenant: self.owned("tenant"), id, history_length: self.number("historyLength") };
+        let request =
+            wire::GetTaskRequest { tenant: self.owned("tenant"), id, history_length: self.number("historyLength") };
         self.finish(request)
     }
 
@@ -69,7 +70,8 @@ impl Query {
             page_size: self.number("pageSize"),
             page_token: self.owned("pageToken"),
             history_length: self.number("historyLength"),
-            status_timestamp_after: self.read("statusTimestampAfter", "a time as ISO 8601 writes it", |value| value.parse::<Timestamp>().ok()),
+            status_timestamp_after: self
+                .read("statusTimestampAfter", "a time as ISO 8601 writes it", |value| value.parse::<Timestamp>().ok()),
             include_artifacts: self.read("includeArtifacts", "true or false", |value| value.parse().ok()),
         };
         self.finish(request)
@@ -79,7 +81,12 @@ impl Query {
         wire::SubscribeToTaskRequest { tenant: self.owned("tenant"), id }
     }
 
-    pub fn get_artifact(mut self, task_id: String, artifact_id: String, version: Option<&str>) -> Result<wire::GetArtifactRequest, A2aError> {
+    pub fn get_artifact(
+        mut self,
+        task_id: String,
+        artifact_id: String,
+        version: Option<&str>,
+    ) -> Result<wire::GetArtifactRequest, A2aError> {
         let version = match version {
             None => self.read("version", "a whole number", |value| value.parse().ok()),
             Some(version) => match version.parse() {
@@ -91,7 +98,11 @@ impl Query {
         self.finish(request)
     }
 
-    pub fn list_artifact_versions(mut self, task_id: String, artifact_id: String) -> Result<wire::ListArtifactVersionsRequest, A2aError> {
+    pub fn list_artifact_versions(
+        mut self,
+        task_id: String,
+        artifact_id: String,
+    ) -> Result<wire::ListArtifactVersionsRequest, A2aError> {
         let page_size = self.number("pageSize");
         let request = wire::ListArtifactVersionsRequest {
             tenant: self.owned("tenant"),
@@ -129,7 +140,9 @@ mod tests {
 
     #[test]
     fn parameters_are_decoded_and_typed() {
-        let query = Query::parse(Some("contextId=my%20ctx+1%2F%C3%BC&page_size=7&status=TASK_STATE_WORKING&includeArtifacts=true"));
+        let query = Query::parse(Some(
+            "contextId=my%20ctx+1%2F%C3%BC&page_size=7&status=TASK_STATE_WORKING&includeArtifacts=true",
+        ));
         let request = query.list_tasks().unwrap();
         assert_eq!(request.context_id, "my ctx 1/ü");
         assert_eq!(request.page_size, Some(7));
@@ -139,7 +152,9 @@ mod tests {
 
     #[test]
     fn each_parameter_of_a_wrong_type_is_named() {
-        let query = Query::parse(Some("pageSize=x&status=working&includeArtifacts=1&statusTimestampAfter=yesterday&historyLength=2147483648"));
+        let query = Query::parse(Some(
+            "pageSize=x&status=working&includeArtifacts=1&statusTimestampAfter=yesterday&historyLength=2147483648",
+        ));
         let error = query.list_tasks().unwrap_err();
         let fields: Vec<_> = error.violations.iter().map(|violation| violation.field.as_str()).collect();
         assert_eq!(fields, ["status", "pageSize", "historyLength", "statusTimestampAfter", "includeArtifacts"]);

@@ -34,7 +34,10 @@ pub(crate) struct App {
 impl App {
     /// Answers one request.
     pub async fn answer(&self, request: Request<Incoming>) -> Response<Body> {
-        let is_grpc = request.headers().get(header::CONTENT_TYPE).is_some_and(|kind| kind.as_bytes().starts_with(b"application/grpc"));
+        let is_grpc = request
+            .headers()
+            .get(header::CONTENT_TYPE)
+            .is_some_and(|kind| kind.as_bytes().starts_with(b"application/grpc"));
         let mut answer = match is_grpc {
             true => self.grpc.answer(request).await,
             false => self.answer_http(request).await,
@@ -46,13 +49,23 @@ impl App {
     async fn answer_http(&self, request: Request<Incoming>) -> Response<Body> {
         let (head, body) = request.into_parts();
         let full_path = head.uri.path();
+        let reads = [Method::GET, Method::HEAD];
         match full_path {
-            "/.well-known/agent-card.json" | "/.well-known/agent.json" => return self.only(&head.method, &[Method::GET, Method::HEAD], || self.card.answer(&head.method, &head.headers)),
-            "/healthz" => return self.only(&head.method, &[Method::GET, Method::HEAD], || plain(StatusCode::OK, "ok\n")),
+            "/.well-known/agent-card.json" | "/.well-known/agent.json" | "/healthz" | "/readyz"
+                if !reads.contains(&head.method) =>
+            {
+                return wrong_method(&head.method, &reads);
+            }
+            "/.well-known/agent-card.json" | "/.well-known/agent.json" => {
+                return self.card.answer(&head.method, &head.headers);
+            }
+            "/healthz" => return plain(StatusCode::OK, "ok\n"),
             "/readyz" => return self.ready().await,
             _ => {}
         }
-        let Some(below) = full_path.strip_prefix(self.prefix.as_str()).filter(|below| below.is_empty() || below.starts_with('/')) else {
+        let Some(below) =
+            full_path.strip_prefix(self.prefix.as_str()).filter(|below| below.is_empty() || below.starts_with('/'))
+        else {
             return no_route(full_path);
         };
         let mut parameters = Parameters::from_headers(&head.headers);
@@ -64,7 +77,9 @@ impl App {
         }
         if below.bytes().all(|byte| byte == b'/') {
             return match head.method == Method::POST {
-                true => json_rpc::answer(self, &parameters, read_json(&head.headers, body, self.body_bytes_max).await).await,
+                true => {
+                    json_rpc::answer(self, &parameters, read_json(&head.headers, body, self.body_bytes_max).await).await
+                }
                 false => wrong_method(&head.method, &[Method::POST]),
             };
         }
@@ -76,10 +91,6 @@ impl App {
         parameters.tenant = tenant;
         let body = read_json(&head.headers, body, self.body_bytes_max).await;
         http_json::answer(self, &parameters, resource, query, body).await
-    }
-
-    fn only(&self, method: &Method, methods: &[Method], answer: impl FnOnce() -> Response<Body>) -> Response<Body> {
-        if methods.contains(method) { answer() } else { wrong_method(method, methods) }
     }
 
     /// Whether requests can be served: the store works, and the server is not going down.
@@ -109,7 +120,10 @@ fn no_route(path: &str) -> Response<Body> {
 fn wrong_method(method: &Method, methods: &[Method]) -> Response<Body> {
     let names: Vec<_> = methods.iter().map(Method::as_str).collect();
     let allowed = names.join(", ");
-    let mut answer = status_answer(&A2aError::new(ErrorCode::MethodNotAllowed, format!("{method} is not answered here; {allowed} is")));
+    let mut answer = status_answer(&A2aError::new(
+        ErrorCode::MethodNotAllowed,
+        format!("{method} is not answered here; {allowed} is"),
+    ));
     if let Ok(allowed) = HeaderValue::from_str(&allowed) {
         answer.headers_mut().insert(header::ALLOW, allowed);
     }

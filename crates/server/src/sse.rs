@@ -37,7 +37,12 @@ impl fmt::Debug for SseBody {
 }
 
 impl SseBody {
-    pub fn new(stream: EventStream, envelope: Box<dyn Envelope>, keep_alive: Duration, permit: OwnedSemaphorePermit) -> Self {
+    pub fn new(
+        stream: EventStream,
+        envelope: Box<dyn Envelope>,
+        keep_alive: Duration,
+        permit: OwnedSemaphorePermit,
+    ) -> Self {
         let idle = Box::pin(tokio::time::sleep(keep_alive));
         Self { next: Some(next(stream)), envelope, keep_alive, idle, _permit: permit }
     }

@@ -23,7 +23,11 @@ fn main() {
     fill(&config, tasks, now).expect("a filled store");
     let took = begun.elapsed();
     let bytes = std::fs::metadata(folder.join("longhaul.db")).expect("a file").len();
-    println!("{tasks} tasks in {took:?}: {:.0} a second, {} bytes a task", tasks as f64 / took.as_secs_f64(), bytes / tasks.max(1));
+    println!(
+        "{tasks} tasks in {took:?}: {:.0} a second, {} bytes a task",
+        tasks as f64 / took.as_secs_f64(),
+        bytes / tasks.max(1)
+    );
     let runtime = tokio::runtime::Builder::new_current_thread().build().expect("a runtime");
     runtime.block_on(read(&config, now));
     let _ = std::fs::remove_dir_all(&folder);

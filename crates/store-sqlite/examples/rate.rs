@@ -86,26 +86,50 @@ async fn live(store: &dyn Store, now: Timestamp) {
     };
     store.commit(first).await.expect("a task begins");
     let (epoch, version) = (started.head.epoch, started.head.version);
-    let completed = decide(&started.head, Command::Complete { message: None }, Writer::Agent { epoch }, now).expect("an end");
+    let completed =
+        decide(&started.head, Command::Complete { message: None }, Writer::Agent { epoch }, now).expect("an end");
     let mut events = vec![NewEvent { kind: EventKind::Artifact, payload: artifact(&task_id, &context_id) }];
     events.extend(completed.updates.iter().map(event));
     let expect = Expect::LeaseAndVersion { epoch, version };
-    let second = Commit { task_id: task_id.clone(), expect, head: Some(completed.head), events, messages: Vec::new(), dedup: None, now };
+    let second = Commit {
+        task_id: task_id.clone(),
+        expect,
+        head: Some(completed.head),
+        events,
+        messages: Vec::new(),
+        dedup: None,
+        now,
+    };
     store.commit(second).await.expect("a task ends");
 }
 
 fn question(id: &str) -> Message {
-    let part = wire::Part { content: Some(wire::PartContent::Text("echo this line back".to_owned())), ..wire::Part::default() };
-    let message = wire::Message { message_id: id.to_owned(), role: Role::User.into(), parts: vec![part], ..wire::Message::default() };
+    let part = wire::Part {
+        content: Some(wire::PartContent::Text("echo this line back".to_owned())),
+        ..wire::Part::default()
+    };
+    let message = wire::Message {
+        message_id: id.to_owned(),
+        role: Role::User.into(),
+        parts: vec![part],
+        ..wire::Message::default()
+    };
     Message::new(message).expect("a message")
 }
 
 fn artifact(task_id: &TaskId, context_id: &ContextId) -> Bytes {
-    let part = wire::Part { content: Some(wire::PartContent::Text("echo this line back\n".to_owned())), ..wire::Part::default() };
+    let part = wire::Part {
+        content: Some(wire::PartContent::Text("echo this line back\n".to_owned())),
+        ..wire::Part::default()
+    };
     let update = wire::TaskArtifactUpdateEvent {
         task_id: task_id.as_str().to_owned(),
         context_id: context_id.as_str().to_owned(),
-        artifact: Some(wire::Artifact { artifact_id: "output".to_owned(), parts: vec![part], ..wire::Artifact::default() }),
+        artifact: Some(wire::Artifact {
+            artifact_id: "output".to_owned(),
+            parts: vec![part],
+            ..wire::Artifact::default()
+        }),
         ..wire::TaskArtifactUpdateEvent::default()
     };
     json::to_json(&wire::StreamResponse { payload: Some(wire::StreamResponsePayload::ArtifactUpdate(update)) })

@@ -41,7 +41,9 @@ pub(crate) fn open_writer(config: &SqliteConfig, now: Timestamp) -> Result<Conne
     connection.busy_timeout(BUSY_TIMEOUT).map_err(failed("open"))?;
     if made == Made::Never {
         // These three stand in the file's first page, which is written before there can be anything else in it.
-        let first = format!("PRAGMA page_size = {PAGE_BYTES}; PRAGMA auto_vacuum = INCREMENTAL; PRAGMA application_id = {APPLICATION_ID};");
+        let first = format!(
+            "PRAGMA page_size = {PAGE_BYTES}; PRAGMA auto_vacuum = INCREMENTAL; PRAGMA application_id = {APPLICATION_ID};"
+        );
         connection.execute_batch(&first).map_err(failed("set up"))?;
     }
     let found = migrations::version(&connection).map_err(failed("read the schema version of"))?;
@@ -63,7 +65,9 @@ pub(crate) fn open_reader(config: &SqliteConfig) -> Result<Connection, OpenError
     let opened = Connection::open_with_flags(&path, flags).and_then(|connection| {
         connection.busy_timeout(BUSY_TIMEOUT)?;
         let cache_kib = config.reader_cache_bytes.max(SqliteConfig::READER_CACHE_BYTES_MIN) / 1024;
-        connection.execute_batch(&format!("PRAGMA temp_store = MEMORY; PRAGMA mmap_size = 0; PRAGMA cache_size = -{cache_kib};"))?;
+        connection.execute_batch(&format!(
+            "PRAGMA temp_store = MEMORY; PRAGMA mmap_size = 0; PRAGMA cache_size = -{cache_kib};"
+        ))?;
         Ok(connection)
     });
     opened.map_err(|source| OpenError::Database { action: "open for reading", path, source: source.into() })
@@ -83,7 +87,11 @@ pub(crate) fn latest_time(connection: &Connection, config: &SqliteConfig) -> Res
         [],
         |row| row.get::<_, Option<i64>>(0),
     );
-    let latest = latest.map_err(|source| OpenError::Database { action: "read the latest time of", path: path(config), source: source.into() })?;
+    let latest = latest.map_err(|source| OpenError::Database {
+        action: "read the latest time of",
+        path: path(config),
+        source: source.into(),
+    })?;
     Ok(Timestamp::from_unix_millis(latest.unwrap_or(0)))
 }
 
@@ -127,7 +135,8 @@ fn inspect(path: &Path) -> Result<Made, OpenError> {
     if header.is_empty() {
         return Ok(Made::Never);
     }
-    let number = |offset: usize| header.get(offset..offset + 4).and_then(|bytes| bytes.try_into().ok()).map(i32::from_be_bytes);
+    let number =
+        |offset: usize| header.get(offset..offset + 4).and_then(|bytes| bytes.try_into().ok()).map(i32::from_be_bytes);
     let is_sqlite = header.starts_with(b"SQLite format 3\0");
     if !is_sqlite || number(68) != Some(APPLICATION_ID) {
         return Err(OpenError::NotOurs { path: path.to_owned() });

@@ -25,7 +25,9 @@ impl Fault {
     pub(crate) fn into_store(self, action: &'static str) -> StoreError {
         match self {
             Self::Store(error) => error,
-            Self::Sqlite(error) if is_damage(&error) => StoreError::corrupt(format!("the database, found while trying to {action}: {error}")),
+            Self::Sqlite(error) if is_damage(&error) => {
+                StoreError::corrupt(format!("the database, found while trying to {action}: {error}"))
+            }
             Self::Sqlite(error) => StoreError::unavailable(action, error),
         }
     }
@@ -35,7 +37,13 @@ impl Fault {
         match self {
             Self::Store(_) => true,
             Self::Sqlite(error) => match error.sqlite_error_code() {
-                Some(code) => matches!(code, ErrorCode::ConstraintViolation | ErrorCode::TooBig | ErrorCode::OutOfMemory | ErrorCode::TypeMismatch),
+                Some(code) => matches!(
+                    code,
+                    ErrorCode::ConstraintViolation
+                        | ErrorCode::TooBig
+                        | ErrorCode::OutOfMemory
+                        | ErrorCode::TypeMismatch
+                ),
                 None => true,
             },
         }
@@ -44,7 +52,9 @@ impl Fault {
 
 fn is_damage(error: &rusqlite::Error) -> bool {
     match error {
-        rusqlite::Error::FromSqlConversionFailure(..) | rusqlite::Error::IntegralValueOutOfRange(..) | rusqlite::Error::InvalidColumnType(..) => true,
+        rusqlite::Error::FromSqlConversionFailure(..)
+        | rusqlite::Error::IntegralValueOutOfRange(..)
+        | rusqlite::Error::InvalidColumnType(..) => true,
         other => matches!(other.sqlite_error_code(), Some(ErrorCode::DatabaseCorrupt | ErrorCode::NotADatabase)),
     }
 }

@@ -108,16 +108,21 @@ impl Template {
         let task_id = TaskId::new(TASK_ID).map_err(|error| broken(&error))?;
         let context_id = ContextId::new(CONTEXT_ID).map_err(|error| broken(&error))?;
         let submitted = TaskHead::submitted(task_id.clone(), context_id.clone(), now);
-        let mut events = vec![created_event(&submitted, None)].into_iter().map(|new| (new.kind, new.payload)).collect::<Vec<_>>();
+        let mut events =
+            vec![created_event(&submitted, None)].into_iter().map(|new| (new.kind, new.payload)).collect::<Vec<_>>();
         let started = decide(&submitted, Command::Start, Writer::Engine, now).map_err(|error| broken(&error))?;
         let agent = Writer::Agent { epoch: started.head.epoch };
-        let completed = decide(&started.head, Command::Complete { message: None }, agent, now).map_err(|error| broken(&error))?;
+        let completed =
+            decide(&started.head, Command::Complete { message: None }, agent, now).map_err(|error| broken(&error))?;
         let status = |update: &longhaul_lifecycle::StatusUpdate| {
             let kind = EventKind::Status { state: update.state, rests: update.rests };
             (kind, json::to_json(&update.to_wire(&task_id, &context_id)))
         };
         events.extend(started.updates.iter().map(status));
-        let text = |text: &str| wire::Part { content: Some(wire::PartContent::Text(text.to_owned())), ..wire::Part::default() };
+        let text = |text: &str| wire::Part {
+            content: Some(wire::PartContent::Text(text.to_owned())),
+            ..wire::Part::default()
+        };
         let artifact = wire::Artifact {
             artifact_id: "output".to_owned(),
             parts: vec![text("The answer to the question, of about the length that an answer has.")],
@@ -154,7 +159,12 @@ struct Filler<'c, 't> {
 }
 
 impl<'c, 't> Filler<'c, 't> {
-    fn new(connection: &'c Connection, template: &'t Template, scope: i64, context_offset: i64) -> rusqlite::Result<Self> {
+    fn new(
+        connection: &'c Connection,
+        template: &'t Template,
+        scope: i64,
+        context_offset: i64,
+    ) -> rusqlite::Result<Self> {
         Ok(Self {
             context: connection.prepare("INSERT INTO context (number, scope, id, n3) VALUES (?1, ?2, ?3, 1)")?,
             task: connection.prepare(
@@ -190,7 +200,12 @@ impl<'c, 't> Filler<'c, 't> {
             head.attempt
         ])?;
         for ((kind, payload), sequence) in self.events.iter_mut().zip(1..) {
-            self.event.execute(params![layout::key(number, sequence), *kind, ended, payload.patch(&task_id, &context_id)])?;
+            self.event.execute(params![
+                layout::key(number, sequence),
+                *kind,
+                ended,
+                payload.patch(&task_id, &context_id)
+            ])?;
         }
         self.message.execute(params![layout::key(number, 0), self.text.patch(&task_id, &context_id)])?;
         Ok(())
@@ -200,5 +215,11 @@ impl<'c, 't> Filler<'c, 't> {
 /// An id of the form that the server makes, but not by chance.
 fn id(time: i64, kind: u8, number: i64) -> String {
     let time = time & 0xffff_ffff_ffff;
-    format!("{:08x}-{:04x}-7{:03x}-8{kind:03x}-{:012x}", time >> 16, time & 0xffff, number & 0xfff, number & 0xffff_ffff_ffff)
+    format!(
+        "{:08x}-{:04x}-7{:03x}-8{kind:03x}-{:012x}",
+        time >> 16,
+        time & 0xffff,
+        number & 0xfff,
+        number & 0xffff_ffff_ffff
+    )
 }

@@ -61,7 +61,8 @@ pub(crate) fn read_wire_message(payload: &[u8]) -> Result<wire::Message, StoreEr
 
 pub(crate) fn read_message(payload: &[u8]) -> Result<Message, StoreError> {
     let message = read_wire_message(payload)?;
-    Message::new(message).map_err(|violations| StoreError::corrupt(format!("a message that breaks {} rules", violations.len())))
+    Message::new(message)
+        .map_err(|violations| StoreError::corrupt(format!("a message that breaks {} rules", violations.len())))
 }
 
 pub(crate) fn write_request(request: &TurnRequest) -> Result<Option<Vec<u8>>, StoreError> {

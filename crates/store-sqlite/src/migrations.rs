@@ -19,7 +19,8 @@ pub(crate) fn migrate(connection: &Connection) -> rusqlite::Result<()> {
     let from = version(connection)?;
     for (migration, version) in MIGRATIONS.iter().zip(1..) {
         if version > from {
-            connection.execute_batch(&format!("BEGIN IMMEDIATE;\n{migration}\nPRAGMA user_version = {version};\nCOMMIT;"))?;
+            connection
+                .execute_batch(&format!("BEGIN IMMEDIATE;\n{migration}\nPRAGMA user_version = {version};\nCOMMIT;"))?;
         }
     }
     Ok(())

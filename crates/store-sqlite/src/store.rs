@@ -6,8 +6,8 @@ use async_trait::async_trait;
 use longhaul_lifecycle::TaskHead;
 use longhaul_protocol::{ArtifactId, MessageId, TaskId, Timestamp, wire};
 use longhaul_store::{
-    ArtifactVersion, Claim, Commit, Committed, ListPage, ListQuery, Release, Scope, Snapshot, SnapshotQuery, Store, StoreError, StoredEvent,
-    StoredMessage,
+    ArtifactVersion, Claim, Commit, Committed, ListPage, ListQuery, Release, Scope, Snapshot, SnapshotQuery, Store,
+    StoreError, StoredEvent, StoredMessage,
 };
 use tokio::sync::{mpsc, oneshot};
 
@@ -58,7 +58,9 @@ impl SqliteStore {
         let (jobs, queue) = mpsc::channel(writer::QUEUE_MAX);
         let writer = {
             let counters = Arc::clone(&counters);
-            start(config, "longhaul-sqlite-writer".to_owned(), move |started| writer::run(connection, lock, queue, &counters, started))?
+            start(config, "longhaul-sqlite-writer".to_owned(), move |started| {
+                writer::run(connection, lock, queue, &counters, started)
+            })?
         };
         let (reads, queue) = mpsc::channel(reader::QUEUE_MAX);
         let queue = Arc::new(Mutex::new(queue));
@@ -143,7 +145,9 @@ fn start(
 
 /// Waits for threads that are about to end.
 async fn join(threads: Vec<JoinHandle<()>>) -> Result<(), StoreError> {
-    let joined = tokio::task::spawn_blocking(move || threads.into_iter().map(JoinHandle::join).all(|joined| joined.is_ok())).await;
+    let joined =
+        tokio::task::spawn_blocking(move || threads.into_iter().map(JoinHandle::join).all(|joined| joined.is_ok()))
+            .await;
     match joined {
         Ok(true) => Ok(()),
         Ok(false) => Err(StoreError::unavailable("close the store", "a thread panicked")),
@@ -163,12 +167,22 @@ impl Store for SqliteStore {
         self.read("load a task", move |reads| reads.load(&scope, &task_id)).await
     }
 
-    async fn snapshot(&self, scope: &Scope, task_id: &TaskId, query: SnapshotQuery) -> Result<Option<Snapshot>, StoreError> {
+    async fn snapshot(
+        &self,
+        scope: &Scope,
+        task_id: &TaskId,
+        query: SnapshotQuery,
+    ) -> Result<Option<Snapshot>, StoreError> {
         let (scope, task_id) = (scope.clone(), task_id.clone());
         self.read("read a task", move |reads| reads.snapshot(&scope, &task_id, query)).await
     }
 
-    async fn accepted(&self, scope: &Scope, message_id: &MessageId, now: Timestamp) -> Result<Option<(TaskId, [u8; 32])>, StoreError> {
+    async fn accepted(
+        &self,
+        scope: &Scope,
+        message_id: &MessageId,
+        now: Timestamp,
+    ) -> Result<Option<(TaskId, [u8; 32])>, StoreError> {
         let (scope, message_id) = (scope.clone(), message_id.clone());
         self.read("look up an accepted message", move |reads| reads.accepted(&scope, &message_id, now)).await
     }
@@ -246,7 +260,9 @@ impl Store for SqliteStore {
         let (answer, answered) = oneshot::channel();
         let sent = jobs.send(Job::Close(answer)).await;
         sent.map_err(|_| StoreError::unavailable("close the store", "the writer has stopped"))?;
-        let closed = answered.await.map_err(|_| StoreError::unavailable("close the store", "the writer stopped before it answered"))?;
+        let closed = answered
+            .await
+            .map_err(|_| StoreError::unavailable("close the store", "the writer stopped before it answered"))?;
         join(threads.writer.into_iter().collect()).await?;
         closed
     }

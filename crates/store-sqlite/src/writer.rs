@@ -94,7 +94,9 @@ pub(crate) fn run(
         Err(error) => {
             tracing::error!(error = &error as &dyn std::error::Error, "cannot close the database");
             let error = error.to_string();
-            closing.into_iter().for_each(|answer| drop(answer.send(Err(StoreError::unavailable("close the database", error.clone())))));
+            closing.into_iter().for_each(|answer| {
+                drop(answer.send(Err(StoreError::unavailable("close the database", error.clone()))))
+            });
         }
     }
 }

@@ -10,7 +10,11 @@ use self::folder::{Folder, now, open};
 mod folder;
 
 fn creation(id: &str) -> Commit {
-    let head = longhaul_lifecycle::TaskHead::submitted(TaskId::new(id).unwrap(), ContextId::new(format!("of {id}")).unwrap(), now());
+    let head = longhaul_lifecycle::TaskHead::submitted(
+        TaskId::new(id).unwrap(),
+        ContextId::new(format!("of {id}")).unwrap(),
+        now(),
+    );
     Commit {
         task_id: head.id.clone(),
         expect: Expect::New(NewTask::default()),
@@ -38,7 +42,9 @@ async fn a_second_instance_is_told_who_holds_the_folder() {
 #[test]
 fn a_file_of_something_else_is_refused_untouched() {
     let folder = Folder::new();
-    let text = b"notes, and not a database at all; long enough to be one, though, if one only counts the bytes of a header".to_vec();
+    let text =
+        b"notes, and not a database at all; long enough to be one, though, if one only counts the bytes of a header"
+            .to_vec();
     std::fs::write(folder.file(), &text).unwrap();
     assert!(matches!(SqliteStore::open(&folder.config(), now()), Err(OpenError::NotOurs { .. })));
     assert_eq!(std::fs::read(folder.file()).unwrap(), text);
@@ -47,7 +53,10 @@ fn a_file_of_something_else_is_refused_untouched() {
 #[test]
 fn a_database_of_something_else_is_refused_untouched() {
     let folder = Folder::new();
-    rusqlite::Connection::open(folder.file()).unwrap().execute_batch("CREATE TABLE t (x); INSERT INTO t VALUES (1);").unwrap();
+    rusqlite::Connection::open(folder.file())
+        .unwrap()
+        .execute_batch("CREATE TABLE t (x); INSERT INTO t VALUES (1);")
+        .unwrap();
     let before = std::fs::read(folder.file()).unwrap();
     assert!(matches!(SqliteStore::open(&folder.config(), now()), Err(OpenError::NotOurs { .. })));
     assert_eq!(std::fs::read(folder.file()).unwrap(), before);
@@ -58,7 +67,10 @@ fn a_database_of_something_else_is_refused_untouched() {
 async fn a_newer_schema_is_refused_with_both_versions() {
     let folder = Folder::new();
     open(&folder.config()).close().await.unwrap();
-    rusqlite::Connection::open(folder.file()).unwrap().execute_batch("PRAGMA user_version = 99; PRAGMA wal_checkpoint(TRUNCATE);").unwrap();
+    rusqlite::Connection::open(folder.file())
+        .unwrap()
+        .execute_batch("PRAGMA user_version = 99; PRAGMA wal_checkpoint(TRUNCATE);")
+        .unwrap();
     let refused = SqliteStore::open(&folder.config(), now()).unwrap_err();
     assert!(matches!(refused, OpenError::Newer { found: 99, known: 1, .. }), "{refused:?}");
     assert!(refused.to_string().contains("99") && refused.to_string().contains('1'));
@@ -72,7 +84,8 @@ async fn the_folder_is_made_and_one_file_remains_when_closed() {
     store.commit(creation("t")).await.unwrap();
     store.check().await.unwrap();
     store.close().await.unwrap();
-    let mut names: Vec<_> = std::fs::read_dir(&config.directory).unwrap().map(|entry| entry.unwrap().file_name()).collect();
+    let mut names: Vec<_> =
+        std::fs::read_dir(&config.directory).unwrap().map(|entry| entry.unwrap().file_name()).collect();
     names.sort();
     assert_eq!(names, ["longhaul.db", "longhaul.lock"]);
 }
@@ -82,7 +95,8 @@ async fn a_new_file_has_the_form_that_was_decided() {
     let folder = Folder::new();
     open(&folder.config()).close().await.unwrap();
     let connection = rusqlite::Connection::open(folder.file()).unwrap();
-    let pragma = |name: &str| connection.pragma_query_value(None, name, |row| row.get::<_, rusqlite::types::Value>(0)).unwrap();
+    let pragma =
+        |name: &str| connection.pragma_query_value(None, name, |row| row.get::<_, rusqlite::types::Value>(0)).unwrap();
     assert_eq!(pragma("page_size"), 4096.into());
     assert_eq!(pragma("auto_vacuum"), 2.into());
     assert_eq!(pragma("journal_mode"), "wal".to_owned().into());

@@ -31,7 +31,9 @@ impl EventKind {
         match self {
             Self::Created => Self::CREATED,
             Self::Artifact => Self::ARTIFACT,
-            Self::Status { state, rests } => Self::STATUS + i64::from(state.number()) + if rests { Self::RESTS } else { 0 },
+            Self::Status { state, rests } => {
+                Self::STATUS + i64::from(state.number()) + if rests { Self::RESTS } else { 0 }
+            }
         }
     }
 

@@ -81,7 +81,11 @@ fn extend(known: &mut wire::Artifact, piece: wire::Artifact) {
 /// # Errors
 ///
 /// [`StoreError::Corrupt`] when the payload is not what was written.
-pub fn artifact_update(kind: EventKind, sequence: u64, payload: &[u8]) -> Result<Option<wire::TaskArtifactUpdateEvent>, StoreError> {
+pub fn artifact_update(
+    kind: EventKind,
+    sequence: u64,
+    payload: &[u8],
+) -> Result<Option<wire::TaskArtifactUpdateEvent>, StoreError> {
     if kind != EventKind::Artifact {
         return Ok(None);
     }

@@ -18,6 +18,6 @@ pub use commit::{Commit, Committed, Dedup, Expect, NewMessage, NewTask, Scope, T
 pub use error::StoreError;
 pub use event::{EventKind, NewEvent, StoredEvent};
 pub use fold::{ArtifactFold, ArtifactVersion, VersionFold, artifact_update, created_event, snapshot_task};
-pub use list::{ListCursor, ListQuery, ListPage};
+pub use list::{ListCursor, ListPage, ListQuery};
 pub use memory::MemoryStore;
 pub use traits::{Claim, HistoryLimit, Release, Snapshot, SnapshotQuery, Store, StoredMessage};

@@ -5,13 +5,16 @@ use std::ops::Bound;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use async_trait::async_trait;
-use longhaul_lifecycle::TaskHead;
 use bytes::Bytes;
-use longhaul_protocol::{ArtifactId, ContextId, JsonObject, Message, MessageId, TaskId, TaskState, Timestamp, json, wire};
+use longhaul_lifecycle::TaskHead;
+use longhaul_protocol::{
+    ArtifactId, ContextId, JsonObject, Message, MessageId, TaskId, TaskState, Timestamp, json, wire,
+};
 
 use crate::{
-    ArtifactFold, ArtifactVersion, Claim, Commit, Committed, Dedup, Expect, HistoryLimit, ListCursor, ListPage, ListQuery, NewEvent, NewMessage, Release, Scope, Snapshot,
-    SnapshotQuery, Store, StoreError, StoredEvent, StoredMessage, TurnRequest, VersionFold, artifact_update, snapshot_task,
+    ArtifactFold, ArtifactVersion, Claim, Commit, Committed, Dedup, Expect, HistoryLimit, ListCursor, ListPage,
+    ListQuery, NewEvent, NewMessage, Release, Scope, Snapshot, SnapshotQuery, Store, StoreError, StoredEvent,
+    StoredMessage, TurnRequest, VersionFold, artifact_update, snapshot_task,
 };
 
 /// Tasks in this process's memory: for trying out and for tests. Nothing outlives the process.
@@ -220,7 +223,13 @@ impl Inner {
             return Err(StoreError::corrupt("a new task without a head"));
         };
         let head = TaskHead { last_sequence: 0, ..head };
-        let mut entry = Box::new(Entry { scope: new.scope, metadata: new.metadata, head, events: Vec::with_capacity(commit.events.len()), messages: Vec::with_capacity(commit.messages.len()) });
+        let mut entry = Box::new(Entry {
+            scope: new.scope,
+            metadata: new.metadata,
+            head,
+            events: Vec::with_capacity(commit.events.len()),
+            messages: Vec::with_capacity(commit.messages.len()),
+        });
         let committed = entry.append(commit.events, commit.messages, commit.now);
         self.index.insert(&entry.scope, &entry.head);
         if let Some(dedup) = commit.dedup {
@@ -238,7 +247,9 @@ impl Inner {
 
     fn check_dedup(&mut self, commit: &Commit) -> Result<(), StoreError> {
         let Some(dedup) = &commit.dedup else { return Ok(()) };
-        while let Some((_, scope, message_id)) = self.forgotten.first().filter(|(expires_at, _, _)| *expires_at <= commit.now) {
+        while let Some((_, scope, message_id)) =
+            self.forgotten.first().filter(|(expires_at, _, _)| *expires_at <= commit.now)
+        {
             self.accepted.remove(&(scope.clone(), message_id.clone()));
             self.forgotten.pop_first();
         }
@@ -271,7 +282,8 @@ impl Inner {
         places.sort();
         let more = places.len() > query.page_size;
         places.truncate(query.page_size);
-        let next = places.last().filter(|_| more).map(|place| ListCursor { timestamp: place.0.0, task_id: place.1.0.clone() });
+        let next =
+            places.last().filter(|_| more).map(|place| ListCursor { timestamp: place.0.0, task_id: place.1.0.clone() });
         let tasks = places
             .into_iter()
             .filter_map(|place| self.tasks.get(&place.1.0))
@@ -309,7 +321,8 @@ impl Entry {
             HistoryLimit::All => 0,
             HistoryLimit::Latest(limit) => known.clone().count().saturating_sub(limit),
         };
-        let history = known.skip(skip).map(|message| message.read().map(Message::into_wire)).collect::<Result<_, _>>()?;
+        let history =
+            known.skip(skip).map(|message| message.read().map(Message::into_wire)).collect::<Result<_, _>>()?;
         let events = self.events_until(until);
         let mut fold = ArtifactFold::default();
         if artifacts {
@@ -352,7 +365,12 @@ impl Store for MemoryStore {
         Ok(self.lock()?.entry(scope, task_id).map(|entry| entry.head.clone()))
     }
 
-    async fn snapshot(&self, scope: &Scope, task_id: &TaskId, query: SnapshotQuery) -> Result<Option<Snapshot>, StoreError> {
+    async fn snapshot(
+        &self,
+        scope: &Scope,
+        task_id: &TaskId,
+        query: SnapshotQuery,
+    ) -> Result<Option<Snapshot>, StoreError> {
         let inner = self.lock()?;
         let Some(entry) = inner.entry(scope, task_id) else { return Ok(None) };
         if query.at.is_some_and(|at| at == 0 || at > entry.head.last_sequence) {
@@ -362,9 +380,15 @@ impl Store for MemoryStore {
         Ok(Some(Snapshot { head: entry.head.clone(), sequence: query.at.unwrap_or(entry.head.last_sequence), task }))
     }
 
-    async fn accepted(&self, scope: &Scope, message_id: &MessageId, now: Timestamp) -> Result<Option<(TaskId, [u8; 32])>, StoreError> {
+    async fn accepted(
+        &self,
+        scope: &Scope,
+        message_id: &MessageId,
+        now: Timestamp,
+    ) -> Result<Option<(TaskId, [u8; 32])>, StoreError> {
         let inner = self.lock()?;
-        let accepted = inner.accepted.get(&(scope.clone(), message_id.clone())).filter(|accepted| accepted.expires_at > now);
+        let accepted =
+            inner.accepted.get(&(scope.clone(), message_id.clone())).filter(|accepted| accepted.expires_at > now);
         Ok(accepted.map(|accepted| (accepted.task.clone(), accepted.digest)))
     }
 

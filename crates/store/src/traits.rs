@@ -89,11 +89,21 @@ pub trait Store: fmt::Debug + Send + Sync {
 
     /// Reads a task as the protocol shows it; `None` when the scope has no such task, or when it never stood at the
     /// sequence that was asked for.
-    async fn snapshot(&self, scope: &Scope, task_id: &TaskId, query: SnapshotQuery) -> Result<Option<Snapshot>, StoreError>;
+    async fn snapshot(
+        &self,
+        scope: &Scope,
+        task_id: &TaskId,
+        query: SnapshotQuery,
+    ) -> Result<Option<Snapshot>, StoreError>;
 
     /// Reads which task a message was accepted for, and the digest of its content, if [`Commit::dedup`] asked to remember
     /// it and it is not forgotten at `now`.
-    async fn accepted(&self, scope: &Scope, message_id: &MessageId, now: Timestamp) -> Result<Option<(TaskId, [u8; 32])>, StoreError>;
+    async fn accepted(
+        &self,
+        scope: &Scope,
+        message_id: &MessageId,
+        now: Timestamp,
+    ) -> Result<Option<(TaskId, [u8; 32])>, StoreError>;
 
     /// Reads at most `limit` events with a sequence greater than `after`, in order. Empty when there are none, or no
     /// such task: whose task it is was asked before.

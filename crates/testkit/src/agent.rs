@@ -162,7 +162,8 @@ async fn work_off(turn: &mut Turn, steps: Vec<Step>) -> Result<Outcome, AgentErr
 /// One text part of an artifact.
 #[must_use]
 pub fn piece(id: &str, text: impl Into<String>, append: bool) -> ArtifactPiece {
-    let artifact = wire::Artifact { artifact_id: id.to_owned(), parts: vec![text_part(text)], ..wire::Artifact::default() };
+    let artifact =
+        wire::Artifact { artifact_id: id.to_owned(), parts: vec![text_part(text)], ..wire::Artifact::default() };
     ArtifactPiece { artifact, append, ..ArtifactPiece::default() }
 }
 

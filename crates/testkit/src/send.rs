@@ -13,7 +13,13 @@ pub fn send(text: impl Into<String>) -> SendBuilder {
         parts: vec![text_part(text)],
         ..wire::Message::default()
     };
-    SendBuilder { scope: Scope::default(), message, request: TurnRequest::default(), history: HistoryLimit::All, return_immediately: false }
+    SendBuilder {
+        scope: Scope::default(),
+        message,
+        request: TurnRequest::default(),
+        history: HistoryLimit::All,
+        return_immediately: false,
+    }
 }
 
 /// A send that is being built.

@@ -5,8 +5,8 @@ use async_trait::async_trait;
 use longhaul_lifecycle::TaskHead;
 use longhaul_protocol::{ArtifactId, MessageId, TaskId, Timestamp, wire};
 use longhaul_store::{
-    ArtifactVersion, Claim, Commit, Committed, ListPage, ListQuery, Release, Scope, Snapshot, SnapshotQuery, Store, StoreError, StoredEvent,
-    StoredMessage,
+    ArtifactVersion, Claim, Commit, Committed, ListPage, ListQuery, Release, Scope, Snapshot, SnapshotQuery, Store,
+    StoreError, StoredEvent, StoredMessage,
 };
 
 use crate::Gate;
@@ -77,7 +77,11 @@ impl FaultStore {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    async fn call<T>(&self, operation: Operation, call: impl Future<Output = Result<T, StoreError>>) -> Result<T, StoreError> {
+    async fn call<T>(
+        &self,
+        operation: Operation,
+        call: impl Future<Output = Result<T, StoreError>>,
+    ) -> Result<T, StoreError> {
         let fault = {
             let mut state = self.state();
             *state.counts.entry(operation).or_default() += 1;
@@ -111,11 +115,21 @@ impl Store for FaultStore {
         self.call(Operation::Load, self.store.load(scope, task_id)).await
     }
 
-    async fn snapshot(&self, scope: &Scope, task_id: &TaskId, query: SnapshotQuery) -> Result<Option<Snapshot>, StoreError> {
+    async fn snapshot(
+        &self,
+        scope: &Scope,
+        task_id: &TaskId,
+        query: SnapshotQuery,
+    ) -> Result<Option<Snapshot>, StoreError> {
         self.call(Operation::Snapshot, self.store.snapshot(scope, task_id, query)).await
     }
 
-    async fn accepted(&self, scope: &Scope, message_id: &MessageId, now: Timestamp) -> Result<Option<(TaskId, [u8; 32])>, StoreError> {
+    async fn accepted(
+        &self,
+        scope: &Scope,
+        message_id: &MessageId,
+        now: Timestamp,
+    ) -> Result<Option<(TaskId, [u8; 32])>, StoreError> {
         self.call(Operation::Accepted, self.store.accepted(scope, message_id, now)).await
     }
 

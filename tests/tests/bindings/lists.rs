@@ -21,16 +21,9 @@ async fn list(s: &mut Session, params: Value) -> Value {
     let page = s.client.ask(Operation::ListTasks, params).await;
     let mut noted = page.clone();
     let tasks = noted["tasks"].as_array_mut().unwrap();
-    assert!(
-        tasks.is_sorted_by(|one, other| time_of(one) >= time_of(other)),
-        "newest first"
-    );
+    assert!(tasks.is_sorted_by(|one, other| time_of(one) >= time_of(other)), "newest first");
     tasks.sort_by_key(|task| {
-        (
-            task["contextId"].to_string(),
-            state_of(task).to_owned(),
-            task["history"].to_string().len(),
-        )
+        (task["contextId"].to_string(), state_of(task).to_owned(), task["history"].to_string().len())
     });
     s.note(&noted);
     page
@@ -41,12 +34,7 @@ fn time_of(task: &Value) -> &str {
 }
 
 fn ids(page: &Value) -> BTreeSet<String> {
-    page["tasks"]
-        .as_array()
-        .unwrap()
-        .iter()
-        .map(id_of)
-        .collect()
+    page["tasks"].as_array().unwrap().iter().map(id_of).collect()
 }
 
 crate::scenarios! {

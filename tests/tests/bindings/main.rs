@@ -3,12 +3,7 @@
 //!
 //! Ids and times are replaced by the order of their appearance. Each run has a server of its own.
 
-#![expect(
-    clippy::indexing_slicing,
-    clippy::panic,
-    clippy::unwrap_used,
-    reason = "a test fails by panicking"
-)]
+#![expect(clippy::indexing_slicing, clippy::panic, clippy::unwrap_used, reason = "a test fails by panicking")]
 
 mod artifacts;
 mod life;
@@ -22,9 +17,7 @@ use std::time::Duration;
 
 use longhaul_tests::normal::Normal;
 use longhaul_tests::task::{id_of, state_of};
-use longhaul_tests::{
-    Binding, Call, CallError, Client, Event, Operation, Refusal, Server, Store, until,
-};
+use longhaul_tests::{Binding, Call, CallError, Client, Event, Operation, Refusal, Server, Store, until};
 use serde_json::{Value, json};
 use tokio::task::{JoinSet, LocalSet};
 
@@ -88,8 +81,7 @@ impl Session {
 
     /// Asks, is refused with this reason, and notes the refusal.
     async fn refused(&mut self, operation: Operation, params: Value, reason: &str) -> Refusal {
-        self.refused_call(&Call::new(operation, params), reason)
-            .await
+        self.refused_call(&Call::new(operation, params), reason).await
     }
 
     /// The same for a whole call; streams are refused before their first item.
@@ -137,11 +129,7 @@ impl Session {
 impl Drop for Session {
     fn drop(&mut self) {
         if std::thread::panicking() {
-            eprintln!(
-                "--- this was {:?} on {:?}",
-                self.client.binding(),
-                self.server
-            );
+            eprintln!("--- this was {:?} on {:?}", self.client.binding(), self.server);
         }
     }
 }
@@ -155,11 +143,7 @@ async fn compare(scenario: fn(&mut Session) -> Steps<'_>) {
         for (step, (left, right)) in first.iter().zip(record).enumerate() {
             assert_eq!(left, right, "step {step} of {first_name} and of {name}");
         }
-        assert_eq!(
-            first.len(),
-            record.len(),
-            "steps of {first_name}, of {name}"
-        );
+        assert_eq!(first.len(), record.len(), "steps of {first_name}, of {name}");
     }
 }
 

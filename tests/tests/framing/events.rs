@@ -16,31 +16,19 @@ fn json_rpc(text: &str) -> Request {
 }
 
 fn http_json(text: &str) -> Request {
-    Request::new("POST", "/message:stream")
-        .v1()
-        .json(&say(text))
+    Request::new("POST", "/message:stream").v1().json(&say(text))
 }
 
 #[tokio::test]
 async fn stream_is_blocks_of_an_id_and_one_line_of_data() {
     let (server, _) = server().await;
-    for request in [
-        json_rpc("chunks 5 \u{1F30D}\u{2028}"),
-        http_json("chunks 5"),
-    ] {
+    for request in [json_rpc("chunks 5 \u{1F30D}\u{2028}"), http_json("chunks 5")] {
         let mut connection = Connection::open(server.addr()).await.unwrap();
         let head = connection.send(&request).await.unwrap();
-        assert_eq!(
-            (head.status, head.media_type()),
-            (200, "text/event-stream"),
-            "{head:?}"
-        );
+        assert_eq!((head.status, head.media_type()), (200, "text/event-stream"), "{head:?}");
         assert_eq!(head.header("a2a-version"), Some("1.0"));
         let cache = head.header("cache-control").unwrap_or_default();
-        assert!(
-            cache.contains("no-cache") || cache.contains("no-store"),
-            "{head:?}"
-        );
+        assert!(cache.contains("no-cache") || cache.contains("no-store"), "{head:?}");
         let body = connection.answer(head).await.unwrap().text();
         assert!(body.ends_with("\n\n"), "{body:?}");
         let blocks: Vec<&str> = body.trim_end().split("\n\n").collect();
@@ -50,10 +38,7 @@ async fn stream_is_blocks_of_an_id_and_one_line_of_data() {
             let data = data.strip_prefix("data: ").unwrap();
             let _: Value = serde_json::from_str(data).unwrap();
         }
-        assert!(
-            blocks.len() >= 7,
-            "the task, five chunks and the end: {body}"
-        );
+        assert!(blocks.len() >= 7, "the task, five chunks and the end: {body}");
     }
 }
 
@@ -64,20 +49,10 @@ async fn items_of_json_rpc_carry_the_id_of_the_request() {
         let body = json!({"jsonrpc": "2.0", "id": id, "method": "SendStreamingMessage", "params": say("echo")});
         let answer = rpc(&mut connection, body.to_string()).await;
         assert_eq!(answer.head.media_type(), "text/event-stream");
-        for line in answer
-            .text()
-            .lines()
-            .filter_map(|line| line.strip_prefix("data: "))
-        {
+        for line in answer.text().lines().filter_map(|line| line.strip_prefix("data: ")) {
             let envelope: Value = serde_json::from_str(line).unwrap();
-            assert_eq!(
-                (&envelope["jsonrpc"], &envelope["id"]),
-                (&json!("2.0"), &id)
-            );
-            assert_eq!(
-                envelope["result"].as_object().map(serde_json::Map::len),
-                Some(1)
-            );
+            assert_eq!((&envelope["jsonrpc"], &envelope["id"]), (&json!("2.0"), &id));
+            assert_eq!(envelope["result"].as_object().map(serde_json::Map::len), Some(1));
         }
     }
     drop(server);
@@ -88,20 +63,14 @@ async fn refusal_before_the_first_item_is_a_plain_answer() {
     let (_server, mut connection) = server().await;
     let mut params = say("more");
     params["message"]["taskId"] = "unknown".into();
-    for (method, params) in [
-        ("SendStreamingMessage", params.clone()),
-        ("SubscribeToTask", json!({"id": "unknown"})),
-    ] {
+    for (method, params) in [("SendStreamingMessage", params.clone()), ("SubscribeToTask", json!({"id": "unknown"}))] {
         let request = Request::new("POST", "/")
             .v1()
             .with("Accept", "text/event-stream")
             .with("Content-Type", "application/json")
             .body(request_text(method, &params));
         let answer = exchange(&mut connection, &request).await;
-        assert_eq!(
-            (answer.status, answer.head.media_type()),
-            (200, "application/json")
-        );
+        assert_eq!((answer.status, answer.head.media_type()), (200, "application/json"));
         assert_eq!(answer.json()["error"]["code"], -32001);
         assert_eq!(answer.json()["id"], 7);
     }
@@ -125,22 +94,14 @@ async fn get_and_post_subscribe_alike() {
         let mut connection = Connection::open(server.addr()).await.unwrap();
         let request = Request::new(method, &format!("/tasks/{id}:subscribe")).v1();
         let head = connection.send(&request).await.unwrap();
-        assert_eq!(
-            (head.status, head.media_type()),
-            (200, "text/event-stream"),
-            "{method}"
-        );
+        assert_eq!((head.status, head.media_type()), (200, "text/event-stream"), "{method}");
         let mut items = Items::new(connection);
         let first = items.next().await.unwrap();
         streams.push((items, vec![first.unwrap()]));
     }
     let mut params = say("more");
     params["message"]["taskId"] = id.into();
-    exchange(
-        &mut connection,
-        &Request::new("POST", "/message:send").v1().json(&params),
-    )
-    .await;
+    exchange(&mut connection, &Request::new("POST", "/message:send").v1().json(&params)).await;
     let mut seen = Vec::new();
     for (mut items, mut all) in streams {
         while let Some(item) = items.next().await.unwrap() {
@@ -161,16 +122,9 @@ async fn idle_stream_sends_comments() {
     let request = Request::get(&format!("/tasks/{id}:subscribe")).v1();
     connection.send(&request).await.unwrap();
     let mut items = Items::new(connection);
-    assert!(matches!(
-        items.next().await.unwrap(),
-        Some(Item::Event { .. })
-    ));
+    assert!(matches!(items.next().await.unwrap(), Some(Item::Event { .. })));
     let begun = tokio::time::Instant::now();
     let item = within(PATIENCE, "a comment", items.next()).await.unwrap();
     assert!(matches!(item, Some(Item::Comment(_))), "{item:?}");
-    assert!(
-        begun.elapsed().as_secs_f64() <= 16.0,
-        "{:?}",
-        begun.elapsed()
-    );
+    assert!(begun.elapsed().as_secs_f64() <= 16.0, "{:?}", begun.elapsed());
 }

@@ -76,8 +76,7 @@ async fn batch_is_refused_whole_and_runs_nothing() {
 async fn id_of_a_wrong_type_is_refused_and_not_echoed() {
     let (_server, mut connection) = server().await;
     for id in ["{}", "true", "false", "1.5", "[]", "[1]", r#"{"a":1}"#] {
-        let body =
-            format!(r#"{{"jsonrpc":"2.0","id":{id},"method":"GetTask","params":{{"id":"x"}}}}"#);
+        let body = format!(r#"{{"jsonrpc":"2.0","id":{id},"method":"GetTask","params":{{"id":"x"}}}}"#);
         let envelope = error(&rpc(&mut connection, body).await, -32600);
         assert_eq!(envelope["id"], Value::Null, "{id}");
     }
@@ -99,9 +98,7 @@ async fn id_is_echoed_as_it_was_written() {
         r#""quote \" backslash \\ ü""#,
     ] {
         for (task_id, member) in [(task["id"].as_str().unwrap(), "result"), ("x", "error")] {
-            let body = format!(
-                r#"{{"jsonrpc":"2.0","id":{id},"method":"GetTask","params":{{"id":"{task_id}"}}}}"#
-            );
+            let body = format!(r#"{{"jsonrpc":"2.0","id":{id},"method":"GetTask","params":{{"id":"{task_id}"}}}}"#);
             let answer = rpc(&mut connection, body).await;
             let envelope = answer.json();
             assert!(envelope.get(member).is_some(), "{envelope}");
@@ -166,29 +163,19 @@ async fn parameters_may_be_left_out_where_none_is_required() {
 #[tokio::test]
 async fn fields_that_are_wrong_are_named_in_the_data() {
     let (_server, mut connection) = server().await;
-    let params =
-        json!({"message": {"role": "ROLE_USER", "messageId": "m", "parts": [{"raw": "!"}]}});
+    let params = json!({"message": {"role": "ROLE_USER", "messageId": "m", "parts": [{"raw": "!"}]}});
     let answer = rpc(&mut connection, request_text("SendMessage", &params)).await;
     let envelope = error(&answer, -32602);
     let data = envelope["error"]["data"].as_array().unwrap();
-    let bad = data
-        .iter()
-        .find(|it| it["@type"] == "type.googleapis.com/google.rpc.BadRequest");
-    assert_eq!(
-        bad.unwrap()["fieldViolations"][0]["field"],
-        "message.parts[0].raw"
-    );
+    let bad = data.iter().find(|it| it["@type"] == "type.googleapis.com/google.rpc.BadRequest");
+    assert_eq!(bad.unwrap()["fieldViolations"][0]["field"], "message.parts[0].raw");
 }
 
 #[tokio::test]
 async fn endpoint_takes_posts_of_json_alone() {
     let (_server, mut connection) = server().await;
     let body = request_text("ListTasks", &json!({}));
-    for content_type in [
-        Some("application/json; charset=utf-8"),
-        Some("application/a2a+json"),
-        None,
-    ] {
+    for content_type in [Some("application/json; charset=utf-8"), Some("application/a2a+json"), None] {
         let mut request = Request::new("POST", "/").v1().body(body.clone());
         if let Some(content_type) = content_type {
             request = request.with("Content-Type", content_type);
@@ -199,12 +186,7 @@ async fn endpoint_takes_posts_of_json_alone() {
     for method in ["GET", "PUT", "DELETE"] {
         let answer = exchange(&mut connection, &Request::new(method, "/").v1()).await;
         assert_eq!(answer.status, 405, "{method}");
-        assert!(
-            answer
-                .header("allow")
-                .is_some_and(|allow| allow.contains("POST")),
-            "{answer:?}"
-        );
+        assert!(answer.header("allow").is_some_and(|allow| allow.contains("POST")), "{answer:?}");
     }
 }
 
@@ -214,18 +196,11 @@ async fn version_in_the_query_counts() {
     let body = request_text("ListTasks", &json!({}));
     let ask = |target: &str| {
         let request = Request::new("POST", target);
-        request
-            .with("Content-Type", "application/json")
-            .body(body.clone())
+        request.with("Content-Type", "application/json").body(body.clone())
     };
     let answer = exchange(&mut connection, &ask("/?A2A-Version=1.0")).await;
     assert_eq!(answer.json()["result"]["totalSize"], 0, "{}", answer.text());
-    for target in [
-        "/",
-        "/?A2A-Version=",
-        "/?A2A-Version=9.9",
-        "/?A2A-Version=0.3",
-    ] {
+    for target in ["/", "/?A2A-Version=", "/?A2A-Version=9.9", "/?A2A-Version=0.3"] {
         error(&exchange(&mut connection, &ask(target)).await, -32009);
     }
 }

@@ -23,43 +23,22 @@ fn nested(depth: usize) -> String {
 #[tokio::test]
 async fn deep_data_is_refused_and_not_followed() {
     let (_server, mut connection) = server().await;
-    let send = |depth| {
-        Request::new("POST", "/message:send")
-            .v1()
-            .body(nested(depth))
-    };
+    let send = |depth| Request::new("POST", "/message:send").v1().body(nested(depth));
     let answer = exchange(&mut connection, &send(100)).await;
     assert_eq!(answer.status, 200, "{}", answer.text());
     for depth in [10_000, 200_000] {
         let answer = exchange(&mut connection, &send(depth)).await;
         let error = status(&answer, 400, "INVALID_ARGUMENT", "INVALID_PARAMS");
         assert!(
-            error["details"][1]["fieldViolations"][0]["field"]
-                .as_str()
-                .unwrap()
-                .starts_with("message.parts[0]"),
+            error["details"][1]["fieldViolations"][0]["field"].as_str().unwrap().starts_with("message.parts[0]"),
             "{error}"
         );
-        let body = format!(
-            r#"{{"jsonrpc":"2.0","id":7,"method":"SendMessage","params":{}}}"#,
-            nested(depth)
-        );
+        let body = format!(r#"{{"jsonrpc":"2.0","id":7,"method":"SendMessage","params":{}}}"#, nested(depth));
         let envelope = rpc(&mut connection, body).await.json();
-        assert_eq!(
-            (&envelope["error"]["code"], &envelope["id"]),
-            (&json!(-32602), &json!(7))
-        );
+        assert_eq!((&envelope["error"]["code"], &envelope["id"]), (&json!(-32602), &json!(7)));
         // Deep in a member that nobody knows: ignored or refused, but answered.
-        let body = format!(
-            r#"{{"unknown":{}{},"message":7}}"#,
-            "[".repeat(depth),
-            "]".repeat(depth)
-        );
-        let answer = exchange(
-            &mut connection,
-            &Request::new("POST", "/message:send").v1().body(body),
-        )
-        .await;
+        let body = format!(r#"{{"unknown":{}{},"message":7}}"#, "[".repeat(depth), "]".repeat(depth));
+        let answer = exchange(&mut connection, &Request::new("POST", "/message:send").v1().body(body)).await;
         assert_eq!(answer.status, 400);
     }
     assert_eq!(count(&mut connection).await, 1);
@@ -71,12 +50,7 @@ async fn flood(server: &Server, head: &str) -> Answer {
     let (reader, mut writer) = stream
         .into_std()
         .map(|stream| (stream.try_clone().unwrap(), stream))
-        .map(|(one, two)| {
-            (
-                TcpStream::from_std(one).unwrap(),
-                TcpStream::from_std(two).unwrap(),
-            )
-        })
+        .map(|(one, two)| (TcpStream::from_std(one).unwrap(), TcpStream::from_std(two).unwrap()))
         .unwrap();
     let mut chunk = b"100000\r\n".to_vec();
     chunk.resize(chunk.len() + 0x10_0000, b' ');
@@ -128,17 +102,10 @@ async fn body_that_says_that_it_is_too_long_is_refused() {
     let (server, mut connection) = server().await;
     for (path, code) in [("/message:send", "error"), ("/", "error")] {
         let mut connection = Connection::open(server.addr()).await.unwrap();
-        let head = format!(
-            "POST {path} HTTP/1.1\r\nHost: test\r\nA2A-Version: 1.0\r\nContent-Length: 10000000000\r\n\r\n{{"
-        );
-        connection
-            .socket()
-            .write_all(head.as_bytes())
-            .await
-            .unwrap();
-        let head = within(PATIENCE, "a refusal", connection.head("POST"))
-            .await
-            .unwrap();
+        let head =
+            format!("POST {path} HTTP/1.1\r\nHost: test\r\nA2A-Version: 1.0\r\nContent-Length: 10000000000\r\n\r\n{{");
+        connection.socket().write_all(head.as_bytes()).await.unwrap();
+        let head = within(PATIENCE, "a refusal", connection.head("POST")).await.unwrap();
         let answer = connection.answer(head).await.unwrap();
         assert_eq!(answer.status, 413, "{answer:?}");
         assert!(answer.json().get(code).is_some());
@@ -152,27 +119,13 @@ async fn grpc_message_that_is_too_large_is_refused() {
     let channel = Channel::open(server.addr()).await.unwrap();
     let origin = channel.origin.clone();
     let mut client = A2aServiceClient::with_origin(channel, origin);
-    let part = a2a::Part {
-        content: Some(a2a::part::Content::Raw(vec![0; 64 * 1024 * 1024].into())),
-        ..Default::default()
-    };
-    let message = a2a::Message {
-        message_id: "m".to_owned(),
-        role: 1,
-        parts: vec![part],
-        ..Default::default()
-    };
-    let request = a2a::SendMessageRequest {
-        message: Some(message),
-        ..Default::default()
-    };
+    let part =
+        a2a::Part { content: Some(a2a::part::Content::Raw(vec![0; 64 * 1024 * 1024].into())), ..Default::default() };
+    let message = a2a::Message { message_id: "m".to_owned(), role: 1, parts: vec![part], ..Default::default() };
+    let request = a2a::SendMessageRequest { message: Some(message), ..Default::default() };
     let mut request = tonic::Request::new(request);
-    request
-        .metadata_mut()
-        .insert("a2a-version", "1.0".parse().unwrap());
-    let status = within(PATIENCE, "a refusal", client.send_message(request))
-        .await
-        .unwrap_err();
+    request.metadata_mut().insert("a2a-version", "1.0".parse().unwrap());
+    let status = within(PATIENCE, "a refusal", client.send_message(request)).await.unwrap_err();
     assert_eq!(status.code(), tonic::Code::ResourceExhausted, "{status:?}");
     assert_eq!(count(&mut connection).await, 0);
 }

@@ -1,11 +1,6 @@
 //! The bytes around the operations: JSON-RPC 2.0, HTTP, event streams and gRPC, to the letter.
 
-#![expect(
-    clippy::indexing_slicing,
-    clippy::panic,
-    clippy::unwrap_used,
-    reason = "a test fails by panicking"
-)]
+#![expect(clippy::indexing_slicing, clippy::panic, clippy::unwrap_used, reason = "a test fails by panicking")]
 
 mod card;
 mod events;
@@ -36,10 +31,7 @@ async fn exchange(connection: &mut Connection, request: &Request) -> Answer {
 
 /// Sends a body to the JSON-RPC endpoint.
 async fn rpc(connection: &mut Connection, body: impl Into<Vec<u8>>) -> Answer {
-    let request = Request::new("POST", "/")
-        .v1()
-        .with("Content-Type", "application/json")
-        .body(body);
+    let request = Request::new("POST", "/").v1().with("Content-Type", "application/json").body(body);
     exchange(connection, &request).await
 }
 
@@ -54,11 +46,7 @@ async fn send(connection: &mut Connection, text: &str) -> Value {
 /// Checks that an answer is a `google.rpc.Status` in JSON (§11.6), and returns its error.
 fn status(answer: &Answer, code: u16, name: &str, reason: &str) -> Value {
     assert_eq!(answer.status, code, "{answer:?} {}", answer.text());
-    assert_eq!(
-        answer.head.media_type(),
-        "application/a2a+json",
-        "{answer:?}"
-    );
+    assert_eq!(answer.head.media_type(), "application/a2a+json", "{answer:?}");
     assert_eq!(answer.header("a2a-version"), Some("1.0"), "{answer:?}");
     let error = answer.json()["error"].clone();
     assert_eq!(error["code"], code, "{error}");

@@ -26,25 +26,14 @@ async fn server() -> (Server, Connection, Folder) {
 async fn each_binding_is_below_the_prefix() {
     let (_server, mut connection, _folder) = server().await;
     for path in [PREFIX.to_owned(), format!("{PREFIX}/")] {
-        let request = Request::new("POST", &path)
-            .v1()
-            .with("Content-Type", "application/json");
+        let request = Request::new("POST", &path).v1().with("Content-Type", "application/json");
         let request = request.body(request_text("ListTasks", &json!({})));
         let answer = exchange(&mut connection, &request).await;
-        assert_eq!(
-            answer.json()["result"]["totalSize"],
-            0,
-            "{path}: {}",
-            answer.text()
-        );
+        assert_eq!(answer.json()["result"]["totalSize"], 0, "{path}: {}", answer.text());
     }
     for tenant in ["", "/acme"] {
         let path = format!("{PREFIX}{tenant}/message:send");
-        let answer = exchange(
-            &mut connection,
-            &Request::new("POST", &path).v1().json(&say("echo")),
-        )
-        .await;
+        let answer = exchange(&mut connection, &Request::new("POST", &path).v1().json(&say("echo"))).await;
         assert_eq!(answer.status, 200, "{path}: {}", answer.text());
         let path = format!("{PREFIX}{tenant}/tasks/{}", id_of(&answer.json()));
         let read = exchange(&mut connection, &Request::get(&path).v1()).await;
@@ -56,23 +45,14 @@ async fn each_binding_is_below_the_prefix() {
 async fn grpc_is_at_its_address_and_below_the_prefix() {
     let (server, mut connection, _folder) = server().await;
     let path = format!("{PREFIX}/message:send");
-    exchange(
-        &mut connection,
-        &Request::new("POST", &path).v1().json(&say("echo")),
-    )
-    .await;
+    exchange(&mut connection, &Request::new("POST", &path).v1().json(&say("echo"))).await;
     let channel = Channel::open(server.addr()).await.unwrap();
     // The card names host and port alone, as the proto says, so the plain path has to do.
-    for origin in [
-        channel.origin.to_string(),
-        format!("{}agents/one", channel.origin),
-    ] {
+    for origin in [channel.origin.to_string(), format!("{}agents/one", channel.origin)] {
         let origin: Uri = origin.parse().unwrap();
         let mut client = A2aServiceClient::with_origin(channel.clone(), origin.clone());
         let mut request = tonic::Request::new(a2a::ListTasksRequest::default());
-        request
-            .metadata_mut()
-            .insert("a2a-version", "1.0".parse().unwrap());
+        request.metadata_mut().insert("a2a-version", "1.0".parse().unwrap());
         let page = client.list_tasks(request).await;
         let page = page.unwrap_or_else(|status| panic!("{origin}: {status:?}"));
         assert_eq!(page.into_inner().total_size, 1);
@@ -82,28 +62,14 @@ async fn grpc_is_at_its_address_and_below_the_prefix() {
 #[tokio::test]
 async fn beside_the_prefix_there_is_only_card_and_health() {
     let (server, mut connection, _folder) = server().await;
-    for path in [
-        "/tasks",
-        "/agents/tasks",
-        "/agents/onetasks",
-        "/message:send",
-        "/agents",
-    ] {
+    for path in ["/tasks", "/agents/tasks", "/agents/onetasks", "/message:send", "/agents"] {
         let answer = exchange(&mut connection, &Request::get(path).v1()).await;
         status(&answer, 404, "NOT_FOUND", "ROUTE_NOT_FOUND");
     }
     for path in ["/healthz", "/readyz"] {
-        assert_eq!(
-            exchange(&mut connection, &Request::get(path)).await.status,
-            200
-        );
+        assert_eq!(exchange(&mut connection, &Request::get(path)).await.status, 200);
     }
-    let card = exchange(
-        &mut connection,
-        &Request::get("/.well-known/agent-card.json"),
-    )
-    .await
-    .json();
+    let card = exchange(&mut connection, &Request::get("/.well-known/agent-card.json")).await.json();
     let below = format!("http://{}{PREFIX}", server.addr());
     for interface in &card["supportedInterfaces"].as_array().unwrap()[..2] {
         let url = interface["url"].as_str().unwrap();

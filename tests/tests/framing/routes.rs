@@ -52,25 +52,12 @@ async fn wrong_method_answers_in_json_and_says_which_is_right() {
 #[tokio::test]
 async fn head_and_options_leave_the_connection_usable() {
     let (_server, mut connection) = server().await;
-    for path in [
-        "/tasks",
-        "/tasks/x",
-        "/message:send",
-        "/",
-        "/nope",
-        "/healthz",
-    ] {
+    for path in ["/tasks", "/tasks/x", "/message:send", "/", "/nope", "/healthz"] {
         for method in ["HEAD", "OPTIONS"] {
             let answer = exchange(&mut connection, &Request::new(method, path).v1()).await;
-            assert!(
-                (200..500).contains(&answer.status),
-                "{method} {path}: {answer:?}"
-            );
+            assert!((200..500).contains(&answer.status), "{method} {path}: {answer:?}");
             if answer.status == 405 {
-                assert!(
-                    answer.header("allow").is_some(),
-                    "{method} {path}: {answer:?}"
-                );
+                assert!(answer.header("allow").is_some(), "{method} {path}: {answer:?}");
             }
         }
         assert_eq!(count(&mut connection).await, 0);
@@ -80,24 +67,15 @@ async fn head_and_options_leave_the_connection_usable() {
 #[tokio::test]
 async fn ids_are_unescaped_after_routing() {
     let (_server, mut connection) = server().await;
-    for id in [
-        "a/b", "..", ".", "a?b", "a#b", "a%2Fb", "a:b", "a:cancel", "../tasks", "ü 漢", "/",
-    ] {
+    for id in ["a/b", "..", ".", "a?b", "a#b", "a%2Fb", "a:b", "a:cancel", "../tasks", "ü 漢", "/"] {
         let path = format!("/tasks/{}", escape(id));
         let answer = exchange(&mut connection, &Request::get(&path).v1()).await;
         let error = status(&answer, 404, "NOT_FOUND", "TASK_NOT_FOUND");
         assert_eq!(error["details"][0]["metadata"]["taskId"], id);
     }
     let task = send(&mut connection, "echo").await;
-    let all: String = id_of(&task)
-        .bytes()
-        .map(|byte| format!("%{byte:02x}"))
-        .collect();
-    let answer = exchange(
-        &mut connection,
-        &Request::get(&format!("/tasks/{all}")).v1(),
-    )
-    .await;
+    let all: String = id_of(&task).bytes().map(|byte| format!("%{byte:02x}")).collect();
+    let answer = exchange(&mut connection, &Request::get(&format!("/tasks/{all}")).v1()).await;
     assert_eq!(answer.json(), task);
 }
 
@@ -106,24 +84,12 @@ async fn escaped_colon_is_part_of_the_id() {
     let (_server, mut connection) = server().await;
     let task = send(&mut connection, "input").await;
     let id = id_of(&task);
-    let answer = exchange(
-        &mut connection,
-        &Request::new("POST", &format!("/tasks/{id}%3Acancel")).v1(),
-    )
-    .await;
+    let answer = exchange(&mut connection, &Request::new("POST", &format!("/tasks/{id}%3Acancel")).v1()).await;
     status(&answer, 405, "UNIMPLEMENTED", "METHOD_NOT_ALLOWED");
-    let answer = exchange(
-        &mut connection,
-        &Request::get(&format!("/tasks/{id}%3Asubscribe")).v1(),
-    )
-    .await;
+    let answer = exchange(&mut connection, &Request::get(&format!("/tasks/{id}%3Asubscribe")).v1()).await;
     status(&answer, 404, "NOT_FOUND", "TASK_NOT_FOUND");
     // An id that ends in a verb is reached when it is escaped, and the verb behind it still counts.
-    let answer = exchange(
-        &mut connection,
-        &Request::new("POST", "/tasks/a%3Acancel:cancel").v1(),
-    )
-    .await;
+    let answer = exchange(&mut connection, &Request::new("POST", "/tasks/a%3Acancel:cancel").v1()).await;
     let error = status(&answer, 404, "NOT_FOUND", "TASK_NOT_FOUND");
     assert_eq!(error["details"][0]["metadata"]["taskId"], "a:cancel");
     let answer = exchange(&mut connection, &Request::get(&format!("/tasks/{id}")).v1()).await;
@@ -183,28 +149,12 @@ async fn query_that_does_not_fit_is_an_invalid_argument() {
         ("statusTimestampAfter=yesterday", "statusTimestampAfter"),
         ("includeArtifacts=maybe", "includeArtifacts"),
     ] {
-        let answer = exchange(
-            &mut connection,
-            &Request::get(&format!("/tasks?{query}")).v1(),
-        )
-        .await;
+        let answer = exchange(&mut connection, &Request::get(&format!("/tasks?{query}")).v1()).await;
         let error = status(&answer, 400, "INVALID_ARGUMENT", "INVALID_PARAMS");
-        assert_eq!(
-            error["details"][1]["fieldViolations"][0]["field"], field,
-            "{error}"
-        );
+        assert_eq!(error["details"][1]["fieldViolations"][0]["field"], field, "{error}");
     }
-    for query in [
-        "unknown=1",
-        "page_size=7",
-        "pageSize=7&pageToken=",
-        "contextId=a%20b+c%2B",
-    ] {
-        let answer = exchange(
-            &mut connection,
-            &Request::get(&format!("/tasks?{query}")).v1(),
-        )
-        .await;
+    for query in ["unknown=1", "page_size=7", "pageSize=7&pageToken=", "contextId=a%20b+c%2B"] {
+        let answer = exchange(&mut connection, &Request::get(&format!("/tasks?{query}")).v1()).await;
         assert_eq!(answer.status, 200, "{query}: {}", answer.text());
     }
 }
@@ -212,9 +162,7 @@ async fn query_that_does_not_fit_is_an_invalid_argument() {
 #[tokio::test]
 async fn tenant_stands_before_the_path() {
     let (_server, mut connection) = server().await;
-    let request = Request::new("POST", "/acme%20inc/message:send")
-        .v1()
-        .json(&say("echo"));
+    let request = Request::new("POST", "/acme%20inc/message:send").v1().json(&say("echo"));
     let answer = exchange(&mut connection, &request).await;
     assert_eq!(answer.status, 200, "{}", answer.text());
     let id = id_of(&answer.json());
@@ -226,8 +174,7 @@ async fn tenant_stands_before_the_path() {
         let answer = exchange(&mut connection, &Request::get(&path).v1()).await;
         assert_eq!(answer.status, if found { 200 } else { 404 }, "{path}");
     }
-    let list =
-        json!({"jsonrpc": "2.0", "id": 1, "method": "ListTasks", "params": {"tenant": "acme inc"}});
+    let list = json!({"jsonrpc": "2.0", "id": 1, "method": "ListTasks", "params": {"tenant": "acme inc"}});
     let answer = crate::rpc(&mut connection, list.to_string()).await;
     assert_eq!(answer.json()["result"]["totalSize"], 1);
     let answer = exchange(&mut connection, &Request::get("/acme%20inc/nope").v1()).await;
@@ -254,11 +201,7 @@ async fn each_answer_carries_the_version_and_its_content_type() {
         assert_eq!(answer.status, 200);
         assert_eq!(answer.head.media_type(), "application/a2a+json");
         assert_eq!(answer.header("a2a-version"), Some("1.0"));
-        let patch = exchange(
-            &mut connection,
-            &Request::get(&path).with("A2A-Version", "1.0.9"),
-        )
-        .await;
+        let patch = exchange(&mut connection, &Request::get(&path).with("A2A-Version", "1.0.9")).await;
         assert_eq!(patch.body, answer.body);
     }
 }

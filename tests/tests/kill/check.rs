@@ -43,16 +43,12 @@ impl Checker {
         let listed = walk(&mut client, json!({"contextId": context, "pageSize": 100})).await;
         let known = ledger.ids(Some(context));
         let lost: Vec<&String> = known.difference(&listed).collect();
-        assert!(
-            lost.is_empty(),
-            "acknowledged tasks are not listed: {lost:?}"
-        );
+        assert!(lost.is_empty(), "acknowledged tasks are not listed: {lost:?}");
 
         let mut checks = JoinSet::new();
         let ids: Vec<String> = known.into_iter().collect();
         for share in ids.chunks(ids.len().div_ceil(CHECKERS).max(1)) {
-            let share: Vec<(String, bool)> =
-                share.iter().map(|id| (id.clone(), dice.random())).collect();
+            let share: Vec<(String, bool)> = share.iter().map(|id| (id.clone(), dice.random())).collect();
             let (checker, ledger) = (self.clone(), ledger.clone());
             checks.spawn(async move {
                 let mut client = Client::new(Binding::HttpJson, checker.addr);
@@ -73,9 +69,7 @@ impl Checker {
             check_state(&known, &task);
             check_history(&known, &task);
             if known.question.is_some() {
-                let done = client
-                    .ask(Operation::SendMessage, say_to(&id, "more"))
-                    .await;
+                let done = client.ask(Operation::SendMessage, say_to(&id, "more")).await;
                 assert_eq!(state_of(&done), "COMPLETED", "{done}");
             }
         }
@@ -113,11 +107,7 @@ impl Checker {
 
 /// Waits until no task of this context is at work or about to be.
 async fn all_rest(client: &mut Client, context: &str) {
-    for state in [
-        "TASK_STATE_SUBMITTED",
-        "TASK_STATE_WORKING",
-        "TASK_STATE_SUBMITTED",
-    ] {
+    for state in ["TASK_STATE_SUBMITTED", "TASK_STATE_WORKING", "TASK_STATE_SUBMITTED"] {
         let params = json!({"contextId": context, "status": state, "pageSize": 1});
         let what = format!("no task of {context:?} is {state}");
         until(REST_MAX, &what, async || {
@@ -135,11 +125,7 @@ async fn walk(client: &mut Client, mut params: Value) -> BTreeSet<String> {
     loop {
         let page = client.ask(Operation::ListTasks, params.clone()).await;
         let told = page["totalSize"].as_u64().unwrap();
-        assert_eq!(
-            *total.get_or_insert(told),
-            told,
-            "the number of tasks at rest changed"
-        );
+        assert_eq!(*total.get_or_insert(told), told, "the number of tasks at rest changed");
         for task in page["tasks"].as_array().unwrap() {
             assert!(ids.insert(id_of(task)), "listed twice: {task}");
         }
@@ -148,51 +134,32 @@ async fn walk(client: &mut Client, mut params: Value) -> BTreeSet<String> {
         }
         params["pageToken"] = page["nextPageToken"].clone();
     }
-    assert_eq!(
-        Some(ids.len() as u64),
-        total,
-        "the total is not what a walk sees"
-    );
+    assert_eq!(Some(ids.len() as u64), total, "the total is not what a walk sees");
     ids
 }
 
 fn check_state(known: &Known, task: &Value) {
     if let Some(ended) = &known.ended {
-        assert_eq!(
-            task["status"], *ended,
-            "a final status has changed: {known:?}"
-        );
+        assert_eq!(task["status"], *ended, "a final status has changed: {known:?}");
     }
     if let Some(question) = &known.question {
         assert_eq!(task["status"], *question, "a question was lost: {known:?}");
     }
     let failing = known.text.starts_with("fail");
     if state_of(task) == "FAILED" && !failing {
-        assert!(
-            known.ended.is_some() || known.kills >= ATTEMPTS_MAX,
-            "failed too early: {task} {known:?}"
-        );
+        assert!(known.ended.is_some() || known.kills >= ATTEMPTS_MAX, "failed too early: {task} {known:?}");
         let reason = task["status"]["message"]["parts"][0]["text"].as_str();
-        assert!(
-            reason.is_some_and(|reason| !reason.is_empty()),
-            "no reason: {task}"
-        );
+        assert!(reason.is_some_and(|reason| !reason.is_empty()), "no reason: {task}");
     }
     assert!(!failing || state_of(task) == "FAILED", "{task}");
 }
 
 fn check_history(known: &Known, task: &Value) {
     let history = task["history"].as_array().cloned().unwrap_or_default();
-    let ids: Vec<&str> = history
-        .iter()
-        .filter_map(|it| it["messageId"].as_str())
-        .collect();
+    let ids: Vec<&str> = history.iter().filter_map(|it| it["messageId"].as_str()).collect();
     for message in &known.messages {
         let count = ids.iter().filter(|id| **id == message.as_str()).count();
-        assert_eq!(
-            count, 1,
-            "message {message} is not in the history once: {task}"
-        );
+        assert_eq!(count, 1, "message {message} is not in the history once: {task}");
     }
 }
 
@@ -205,10 +172,7 @@ async fn log_of(client: &mut Client, task: &Value, known: &Known) -> Vec<Event> 
     }
     let newest = known.events.keys().last().copied().unwrap_or(1);
     let mut log = vec![stream.event().await];
-    while log
-        .last()
-        .is_some_and(|event| event.sequence < Some(newest))
-    {
+    while log.last().is_some_and(|event| event.sequence < Some(newest)) {
         log.push(stream.event().await);
     }
     log
@@ -221,9 +185,7 @@ fn check_log(known: &Known, task: &Value, log: &[Event]) {
     }
     for (sequence, text) in &known.events {
         let index = usize::try_from(*sequence).unwrap() - 1;
-        let event = log
-            .get(index)
-            .unwrap_or_else(|| panic!("event {sequence} is lost: {task}"));
+        let event = log.get(index).unwrap_or_else(|| panic!("event {sequence} is lost: {task}"));
         assert_eq!(event.text, *text, "event {sequence} has changed: {task}");
     }
     if is_terminal(state_of(task)) {

@@ -62,14 +62,8 @@ impl Ledger {
             }
             return;
         }
-        let text = known
-            .events
-            .entry(sequence)
-            .or_insert_with(|| event.text.clone());
-        assert_eq!(
-            *text, event.text,
-            "event {sequence} of {id} was told in two ways"
-        );
+        let text = known.events.entry(sequence).or_insert_with(|| event.text.clone());
+        assert_eq!(*text, event.text, "event {sequence} of {id} was told in two ways");
         if let Some(update) = event.data.get("statusUpdate") {
             note_end(known, &update["status"]);
         }
@@ -84,9 +78,9 @@ impl Ledger {
     /// for their caller, and returns how many those were.
     pub fn count_kill(&self, context: &str) -> usize {
         let mut all = self.0.lock().unwrap();
-        let open = all.values_mut().filter(|known| {
-            known.context == context && known.ended.is_none() && known.question.is_none()
-        });
+        let open = all
+            .values_mut()
+            .filter(|known| known.context == context && known.ended.is_none() && known.question.is_none());
         open.map(|known| known.kills += 1).count()
     }
 
@@ -105,13 +99,7 @@ impl Ledger {
 
     /// Changes what is known of a task.
     pub fn change(&self, id: &str, change: impl FnOnce(&mut Known)) {
-        change(
-            self.0
-                .lock()
-                .unwrap()
-                .get_mut(id)
-                .expect("the task is known"),
-        );
+        change(self.0.lock().unwrap().get_mut(id).expect("the task is known"));
     }
 }
 

@@ -22,22 +22,9 @@ pub struct Caller {
 }
 
 impl Caller {
-    pub fn new(
-        addr: SocketAddr,
-        number: u64,
-        context: String,
-        dice: StdRng,
-        ledger: Ledger,
-    ) -> Self {
+    pub fn new(addr: SocketAddr, number: u64, context: String, dice: StdRng, ledger: Ledger) -> Self {
         let binding = Binding::ALL[usize::try_from(number % 3).unwrap()];
-        Self {
-            addr,
-            client: Client::new(binding, addr),
-            context,
-            dice,
-            ledger,
-            mine: Vec::new(),
-        }
+        Self { addr, client: Client::new(binding, addr), context, dice, ledger, mine: Vec::new() }
     }
 
     /// Works until the connection is cut.
@@ -79,13 +66,9 @@ impl Caller {
     /// Sends, and notes what is acknowledged.
     async fn send(&mut self, text: &str, leave: bool) -> Result<Value, CallError> {
         let params = self.params(text, leave);
-        let answer = self
-            .client
-            .call(&Call::new(Operation::SendMessage, params.clone()))
-            .await?;
+        let answer = self.client.call(&Call::new(Operation::SendMessage, params.clone())).await?;
         let message = params["message"]["messageId"].as_str().unwrap();
-        self.ledger
-            .note(&self.context, Some((text, message)), &answer["task"]);
+        self.ledger.note(&self.context, Some((text, message)), &answer["task"]);
         self.mine.push(id_of(&answer));
         Ok(answer["task"].clone())
     }
@@ -94,9 +77,7 @@ impl Caller {
     async fn stream(&mut self, text: &str) -> Result<(), CallError> {
         let params = self.params(text, false);
         let call = Call::new(Operation::SendStreamingMessage, params.clone());
-        let mut stream = Client::new(Binding::HttpJson, self.addr)
-            .open(&call)
-            .await?;
+        let mut stream = Client::new(Binding::HttpJson, self.addr).open(&call).await?;
         let mut id = None;
         while let Some(event) = stream.next().await? {
             if let Some(task) = event.data.get("task") {
@@ -104,14 +85,10 @@ impl Caller {
                 self.ledger.note(&self.context, Some((text, message)), task);
                 id = Some(id_of(task));
             }
-            self.ledger
-                .note_event(id.as_deref().expect("the task comes first"), &event);
+            self.ledger.note_event(id.as_deref().expect("the task comes first"), &event);
         }
         let id = id.expect("a stream has items");
-        assert!(
-            self.ledger.get(&id).ended.is_some(),
-            "the stream of {id} ended before its task"
-        );
+        assert!(self.ledger.get(&id).ended.is_some(), "the stream of {id} ended before its task");
         Ok(())
     }
 
@@ -120,9 +97,7 @@ impl Caller {
         let task = self.send(text, true).await?;
         let id = id_of(&task);
         let call = Call::new(Operation::SubscribeToTask, json!({"id": id})).after(1);
-        let mut stream = Client::new(Binding::HttpJson, self.addr)
-            .open(&call)
-            .await?;
+        let mut stream = Client::new(Binding::HttpJson, self.addr).open(&call).await?;
         while let Some(event) = stream.next().await? {
             self.ledger.note_event(&id, &event);
         }
@@ -139,14 +114,10 @@ impl Caller {
         let id = id_of(&task);
         self.ledger.will_answer(&id);
         let params = say_to(&id, "more");
-        let answer = self
-            .client
-            .call(&Call::new(Operation::SendMessage, params.clone()))
-            .await?;
+        let answer = self.client.call(&Call::new(Operation::SendMessage, params.clone())).await?;
         assert_eq!(state_of(&answer), "COMPLETED", "{answer}");
         let message = params["message"]["messageId"].as_str().unwrap();
-        self.ledger
-            .note(&self.context, Some(("more", message)), &answer["task"]);
+        self.ledger.note(&self.context, Some(("more", message)), &answer["task"]);
         Ok(())
     }
 

@@ -101,9 +101,6 @@ async fn what_was_told_before_a_kill_holds_after_it() {
     }
     checker.check_all(&ledger).await;
     let tasks = ledger.ids(None).len();
-    println!(
-        "{kills} kills, {interrupted} of {tasks} tasks interrupted, {:?}",
-        begun.elapsed()
-    );
+    println!("{kills} kills, {interrupted} of {tasks} tasks interrupted, {:?}", begun.elapsed());
     assert!(interrupted > 0, "no kill hit a task at work");
 }

@@ -75,19 +75,11 @@ impl Shape {
     pub const ALONE: Self = Self::grouped(1, Rows::Fresh);
 
     /// No grouping, with as many clients as would make groups of 32.
-    pub const SINGLE: Self = Self {
-        clients: 32,
-        rows: Rows::Fresh,
-        grouping: Grouping::Single,
-    };
+    pub const SINGLE: Self = Self { clients: 32, rows: Rows::Fresh, grouping: Grouping::Single };
 
     /// `clients` clients whose writes share transactions.
     pub const fn grouped(clients: usize, rows: Rows) -> Self {
-        Self {
-            clients,
-            rows,
-            grouping: Grouping::Waiting,
-        }
+        Self { clients, rows, grouping: Grouping::Waiting }
     }
 }
 
@@ -130,11 +122,8 @@ struct Job {
 /// Runs the loop in one `shape` on a fresh file in `dir`.
 pub async fn run(dir: &Path, shape: Shape, length: Duration) -> Result<LoopOutcome> {
     let file = dir.join("loop.db");
-    let database =
-        Connection::open(&file).with_context(|| format!("cannot create {}", file.display()))?;
-    database
-        .execute_batch(SCHEMA)
-        .context("cannot make the loop's tables")?;
+    let database = Connection::open(&file).with_context(|| format!("cannot create {}", file.display()))?;
+    database.execute_batch(SCHEMA).context("cannot make the loop's tables")?;
     let first = match shape.rows {
         Rows::Fresh => 0,
         Rows::Scattered => EXISTING,
@@ -169,12 +158,7 @@ pub async fn run(dir: &Path, shape: Shape, length: Duration) -> Result<LoopOutco
     Ok(outcome)
 }
 
-async fn drive(
-    queue: SyncSender<Job>,
-    first: u64,
-    step: u64,
-    window: Window,
-) -> Result<(Latencies, Latencies)> {
+async fn drive(queue: SyncSender<Job>, first: u64, step: u64, window: Window) -> Result<(Latencies, Latencies)> {
     let (mut tasks, mut transactions) = (Latencies::default(), Latencies::default());
     let mut number = first;
     while !window.is_over() {
@@ -192,10 +176,7 @@ async fn drive(
 
 async fn submit(queue: &SyncSender<Job>, write: Write) -> Result<()> {
     let (done, answer) = oneshot::channel();
-    queue
-        .try_send(Job { write, done })
-        .ok()
-        .context("the loop's writer has stopped")?;
+    queue.try_send(Job { write, done }).ok().context("the loop's writer has stopped")?;
     answer.await.context("the loop's writer dropped a write")
 }
 
@@ -254,10 +235,8 @@ impl<'a> Statements<'a> {
                 "INSERT INTO task (task_row, task_id, owner, context_id, state, status_time, payload)
                  VALUES (?1, ?2, 'owner', ?3, 1, ?4, ?5)",
             )?,
-            update: database
-                .prepare("UPDATE task SET state = 3, status_time = ?2 WHERE task_row = ?1")?,
-            log: database
-                .prepare("INSERT INTO event (task_row, sequence, payload) VALUES (?1, ?2, ?3)")?,
+            update: database.prepare("UPDATE task SET state = 3, status_time = ?2 WHERE task_row = ?1")?,
+            log: database.prepare("INSERT INTO event (task_row, sequence, payload) VALUES (?1, ?2, ?3)")?,
             rows,
             time: 0,
             payload: vec![b'p'; PAYLOAD_BYTES],
@@ -273,13 +252,7 @@ impl<'a> Statements<'a> {
         };
         let (task_id, context_id) = (format!("task-{id:032}"), format!("context-{id:032}"));
         let row = i64::try_from(task)?;
-        self.insert.execute(params![
-            row,
-            task_id,
-            context_id,
-            i64::try_from(self.time)?,
-            self.payload
-        ])?;
+        self.insert.execute(params![row, task_id, context_id, i64::try_from(self.time)?, self.payload])?;
         self.log.execute(params![row, 1, self.event])?;
         Ok(())
     }
@@ -290,10 +263,8 @@ impl<'a> Statements<'a> {
             Rows::Fresh => task,
             Rows::Scattered => scatter(self.time) % EXISTING,
         };
-        self.update
-            .execute(params![i64::try_from(target)?, i64::try_from(self.time)?])?;
-        self.log
-            .execute(params![i64::try_from(task)?, 2, self.event])?;
+        self.update.execute(params![i64::try_from(target)?, i64::try_from(self.time)?])?;
+        self.log.execute(params![i64::try_from(task)?, 2, self.event])?;
         Ok(())
     }
 }
@@ -314,21 +285,11 @@ mod tests {
     async fn every_task_is_two_transactions() {
         let dir = std::env::temp_dir().join(format!("longhaul-bench-loop-{}", std::process::id()));
         std::fs::create_dir_all(&dir).unwrap();
-        let shape = Shape {
-            clients: 4,
-            rows: Rows::Scattered,
-            grouping: Grouping::Waiting,
-        };
+        let shape = Shape { clients: 4, rows: Rows::Scattered, grouping: Grouping::Waiting };
         let outcome = run(&dir, shape, Duration::from_millis(200)).await.unwrap();
         std::fs::remove_dir_all(&dir).unwrap();
-        let (tasks, transactions) = (
-            outcome.tasks.latencies.len(),
-            outcome.transactions.latencies.len(),
-        );
+        let (tasks, transactions) = (outcome.tasks.latencies.len(), outcome.transactions.latencies.len());
         assert!(tasks > 0);
-        assert!(
-            transactions.abs_diff(2 * tasks) <= 8,
-            "{tasks} tasks, {transactions} transactions"
-        );
+        assert!(transactions.abs_diff(2 * tasks) <= 8, "{tasks} tasks, {transactions} transactions");
     }
 }

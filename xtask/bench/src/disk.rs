@@ -41,8 +41,5 @@ pub fn fdatasync(dir: &Path, length: Duration) -> Result<Outcome> {
         window.record(begun, &mut latencies);
     }
     std::fs::remove_file(&path)?;
-    Ok(Outcome {
-        latencies,
-        elapsed: length,
-    })
+    Ok(Outcome { latencies, elapsed: length })
 }

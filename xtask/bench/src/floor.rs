@@ -99,18 +99,15 @@ struct Part {
 /// Serves until the process is ended.
 pub async fn serve(args: Args) -> Result<()> {
     let answer = match &args.answer {
-        Some(path) => {
-            std::fs::read(path).with_context(|| format!("cannot read {}", path.display()))?
-        }
+        Some(path) => std::fs::read(path).with_context(|| format!("cannot read {}", path.display()))?,
         None => usual_answer(),
     };
     let app = Router::new()
         .route("/", post(send_message))
         .route("/readyz", get(|| async { "" }))
         .with_state(Bytes::from(answer));
-    let listener = tokio::net::TcpListener::bind(args.listen)
-        .await
-        .with_context(|| format!("cannot bind {}", args.listen))?;
+    let listener =
+        tokio::net::TcpListener::bind(args.listen).await.with_context(|| format!("cannot bind {}", args.listen))?;
     let listener = listener.tap_io(|stream| {
         // A socket that refuses the option is one whose peer has gone.
         let _ = stream.set_nodelay(true);
@@ -121,10 +118,7 @@ pub async fn serve(args: Args) -> Result<()> {
 async fn send_message(State(answer): State<Bytes>, body: Bytes) -> Response {
     match serde_json::from_slice::<Request>(&body) {
         Ok(request) if request.is_sound() => (
-            [
-                (header::CONTENT_TYPE, "application/json"),
-                (header::HeaderName::from_static("a2a-version"), "1.0"),
-            ],
+            [(header::CONTENT_TYPE, "application/json"), (header::HeaderName::from_static("a2a-version"), "1.0")],
             answer,
         )
             .into_response(),
@@ -136,53 +130,25 @@ async fn send_message(State(answer): State<Bytes>, body: Bytes) -> Response {
 impl Request {
     /// Looks at every member, so that no parsing can be left out.
     fn is_sound(&self) -> bool {
-        let Self {
-            jsonrpc,
-            id,
-            method,
-            params,
-        } = self;
+        let Self { jsonrpc, id, method, params } = self;
         jsonrpc == "2.0" && !id.is_object() && method == "SendMessage" && params.is_sound()
     }
 }
 
 impl Params {
     fn is_sound(&self) -> bool {
-        let Self {
-            tenant,
-            message,
-            configuration,
-            metadata,
-        } = self;
+        let Self { tenant, message, configuration, metadata } = self;
         let configured = configuration.as_ref().is_none_or(|configuration| {
-            let Configuration {
-                accepted_output_modes,
-                history_length,
-                return_immediately,
-            } = configuration;
-            accepted_output_modes.len() < 100
-                && history_length.is_none_or(|length| length >= 0)
-                && !return_immediately
+            let Configuration { accepted_output_modes, history_length, return_immediately } = configuration;
+            accepted_output_modes.len() < 100 && history_length.is_none_or(|length| length >= 0) && !return_immediately
         });
-        configured
-            && tenant.len() < 100
-            && metadata.as_ref().is_none_or(|map| map.len() < 100)
-            && message.is_sound()
+        configured && tenant.len() < 100 && metadata.as_ref().is_none_or(|map| map.len() < 100) && message.is_sound()
     }
 }
 
 impl Message {
     fn is_sound(&self) -> bool {
-        let Self {
-            message_id,
-            context_id,
-            task_id,
-            role,
-            parts,
-            metadata,
-            extensions,
-            reference_task_ids,
-        } = self;
+        let Self { message_id, context_id, task_id, role, parts, metadata, extensions, reference_task_ids } = self;
         matches!(role, Role::User)
             && !message_id.is_empty()
             && context_id.len() + task_id.len() < 1000
@@ -195,15 +161,7 @@ impl Message {
 
 impl Part {
     fn is_sound(&self) -> bool {
-        let Self {
-            text,
-            raw,
-            url,
-            data,
-            filename,
-            media_type,
-            metadata,
-        } = self;
+        let Self { text, raw, url, data, filename, media_type, metadata } = self;
         let contents = [text.is_some(), raw.is_some(), url.is_some(), data.is_some()];
         contents.into_iter().filter(|present| *present).count() == 1
             && filename.len() + media_type.len() < 1000

@@ -44,16 +44,9 @@ pub struct Connection {
 impl Connection {
     /// Connects with `TCP_NODELAY`.
     pub async fn connect(addr: SocketAddr) -> Result<Self> {
-        let stream = TcpStream::connect(addr)
-            .await
-            .with_context(|| format!("cannot connect to {addr}"))?;
+        let stream = TcpStream::connect(addr).await.with_context(|| format!("cannot connect to {addr}"))?;
         stream.set_nodelay(true)?;
-        Ok(Self {
-            stream,
-            buffer: vec![0; 16 * 1024],
-            start: 0,
-            end: 0,
-        })
+        Ok(Self { stream, buffer: vec![0; 16 * 1024], start: 0, end: 0 })
     }
 
     /// Sends `request`, waits for the whole answer, and gives its body; any status but 200 is an error.
@@ -67,10 +60,7 @@ impl Connection {
         }
         let from = self.start;
         self.start += length;
-        let body = self
-            .buffer
-            .get(from..self.start)
-            .context("the buffer holds the body")?;
+        let body = self.buffer.get(from..self.start).context("the buffer holds the body")?;
         if head.status != 200 {
             bail!("status {}: {}", head.status, excerpt(body));
         }
@@ -79,10 +69,7 @@ impl Connection {
 
     /// Sends `request` and reads the answer up to its body.
     pub async fn begin(&mut self, request: &[u8]) -> Result<Head> {
-        self.stream
-            .write_all(request)
-            .await
-            .context("cannot send the request")?;
+        self.stream.write_all(request).await.context("cannot send the request")?;
         loop {
             if let Some((head, length)) = parse_head(self.unread())? {
                 self.start += length;
@@ -121,15 +108,8 @@ impl Connection {
                 self.buffer.resize(self.end * 2, 0);
             }
         }
-        let free = self
-            .buffer
-            .get_mut(self.end..)
-            .context("the end lies in the buffer")?;
-        let read = self
-            .stream
-            .read(free)
-            .await
-            .context("cannot read the answer")?;
+        let free = self.buffer.get_mut(self.end..).context("the end lies in the buffer")?;
+        let read = self.stream.read(free).await.context("cannot read the answer")?;
         if read == 0 {
             bail!("the server closed the connection");
         }
@@ -148,18 +128,11 @@ fn parse_head(bytes: &[u8]) -> Result<Option<(Head, usize)>> {
     let Some(end) = bytes.windows(4).position(|window| window == b"\r\n\r\n") else {
         return Ok(None);
     };
-    let text = std::str::from_utf8(bytes.get(..end).unwrap_or_default())
-        .context("headers are not text")?;
+    let text = std::str::from_utf8(bytes.get(..end).unwrap_or_default()).context("headers are not text")?;
     let mut lines = text.split("\r\n");
-    let status = lines
-        .next()
-        .and_then(|line| line.split(' ').nth(1))
-        .context("no status line")?;
-    let mut head = Head {
-        status: status.parse().context("no status code")?,
-        framing: Framing::Length(0),
-        event_stream: false,
-    };
+    let status = lines.next().and_then(|line| line.split(' ').nth(1)).context("no status line")?;
+    let mut head =
+        Head { status: status.parse().context("no status code")?, framing: Framing::Length(0), event_stream: false };
     for line in lines {
         let Some((name, value)) = line.split_once(':') else {
             continue;
@@ -181,20 +154,12 @@ mod tests {
 
     #[test]
     fn a_head_is_read_once_it_is_whole() {
-        let bytes =
-            b"HTTP/1.1 200 OK\r\ncontent-type: application/json\r\nContent-Length: 12\r\n\r\n{}";
+        let bytes = b"HTTP/1.1 200 OK\r\ncontent-type: application/json\r\nContent-Length: 12\r\n\r\n{}";
         for cut in 0..bytes.len() - 2 {
             assert_eq!(parse_head(&bytes[..cut]).unwrap(), None);
         }
         let (head, length) = parse_head(bytes).unwrap().unwrap();
-        assert_eq!(
-            head,
-            Head {
-                status: 200,
-                framing: Framing::Length(12),
-                event_stream: false
-            }
-        );
+        assert_eq!(head, Head { status: 200, framing: Framing::Length(12), event_stream: false });
         assert_eq!(length, bytes.len() - 2);
     }
 
@@ -202,13 +167,6 @@ mod tests {
     fn a_stream_is_known_by_its_headers() {
         let bytes = b"HTTP/1.1 200 OK\r\ntransfer-encoding: chunked\r\ncontent-type: text/event-stream\r\n\r\n";
         let (head, _) = parse_head(bytes).unwrap().unwrap();
-        assert_eq!(
-            head,
-            Head {
-                status: 200,
-                framing: Framing::Chunked,
-                event_stream: true
-            }
-        );
+        assert_eq!(head, Head { status: 200, framing: Framing::Chunked, event_stream: true });
     }
 }

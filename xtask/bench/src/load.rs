@@ -27,10 +27,7 @@ impl Window {
     /// A window of `length` after the warm-up.
     pub fn after_warm_up(length: Duration) -> Self {
         let start = Instant::now() + WARM_UP;
-        Self {
-            start,
-            end: start + length,
-        }
+        Self { start, end: start + length }
     }
 
     /// Whether the window is over.
@@ -53,12 +50,7 @@ impl Window {
 }
 
 /// Blocking sends of `text` on `connections` connections, each one after the other.
-pub async fn sends(
-    addr: SocketAddr,
-    connections: usize,
-    length: Duration,
-    text: &str,
-) -> Result<Outcome> {
+pub async fn sends(addr: SocketAddr, connections: usize, length: Duration, text: &str) -> Result<Outcome> {
     let request = MessageRequest::send(text)?;
     let sockets = connect(addr, connections).await?;
     let window = Window::after_warm_up(length);
@@ -79,12 +71,7 @@ pub async fn sends(
 }
 
 /// Exactly `count` blocking sends on `connections` connections; gives the time that they took.
-pub async fn sends_exactly(
-    addr: SocketAddr,
-    connections: usize,
-    count: u64,
-    text: &str,
-) -> Result<Duration> {
+pub async fn sends_exactly(addr: SocketAddr, connections: usize, count: u64, text: &str) -> Result<Duration> {
     let request = MessageRequest::send(text)?;
     let started = Arc::new(AtomicU64::new(0));
     let begun = Instant::now();
@@ -104,10 +91,7 @@ pub async fn sends_exactly(
 }
 
 /// One blocking send; gives the body of the answer.
-pub async fn send_one<'a>(
-    connection: &'a mut Connection,
-    request: &mut MessageRequest,
-) -> Result<&'a [u8]> {
+pub async fn send_one<'a>(connection: &'a mut Connection, request: &mut MessageRequest) -> Result<&'a [u8]> {
     let body = connection.exchange(request.next()?).await?;
     let text = std::str::from_utf8(body).context("the answer is not text")?;
     if !text.contains(COMPLETED) {
@@ -126,10 +110,7 @@ pub struct StreamSeen {
 }
 
 /// Opens one stream and reads it to its end, which must be a completed task.
-pub async fn stream_one(
-    connection: &mut Connection,
-    request: &mut MessageRequest,
-) -> Result<StreamSeen> {
+pub async fn stream_one(connection: &mut Connection, request: &mut MessageRequest) -> Result<StreamSeen> {
     let (mut first, mut chunks, mut completed) = (None, Vec::new(), false);
     sse::run(connection, request.next()?, |data, now| {
         let text = std::str::from_utf8(data).unwrap_or_default();
@@ -143,20 +124,12 @@ pub async fn stream_one(
     if !completed {
         bail!("the stream ended without a completed task");
     }
-    Ok(StreamSeen {
-        first: first.context("a stream without an event")?,
-        chunks,
-    })
+    Ok(StreamSeen { first: first.context("a stream without an event")?, chunks })
 }
 
 /// Streams of `chunks N` on `connections` connections, each one after the other; the latencies are
 /// those of whole streams.
-pub async fn streams(
-    addr: SocketAddr,
-    connections: usize,
-    length: Duration,
-    chunks: usize,
-) -> Result<Outcome> {
+pub async fn streams(addr: SocketAddr, connections: usize, length: Duration, chunks: usize) -> Result<Outcome> {
     let request = MessageRequest::stream(&format!("chunks {chunks}"))?;
     let sockets = connect(addr, connections).await?;
     let window = Window::after_warm_up(length);
@@ -169,10 +142,7 @@ pub async fn streams(
                 let begun = Instant::now();
                 let seen = stream_one(&mut connection, &mut request).await?;
                 if seen.chunks.len() != chunks {
-                    bail!(
-                        "a stream of {chunks} chunks had {} artifact updates",
-                        seen.chunks.len()
-                    );
+                    bail!("a stream of {chunks} chunks had {} artifact updates", seen.chunks.len());
                 }
                 window.record(begun, &mut latencies);
             }
@@ -191,14 +161,9 @@ async fn connect(addr: SocketAddr, connections: usize) -> Result<Vec<Connection>
 }
 
 async fn gather(mut clients: JoinSet<Result<Latencies>>, elapsed: Duration) -> Result<Outcome> {
-    let mut outcome = Outcome {
-        elapsed,
-        ..Outcome::default()
-    };
+    let mut outcome = Outcome { elapsed, ..Outcome::default() };
     while let Some(client) = clients.join_next().await {
-        outcome
-            .latencies
-            .extend(client.context("a client of the generator ended early")??);
+        outcome.latencies.extend(client.context("a client of the generator ended early")??);
     }
     Ok(outcome)
 }

@@ -2,10 +2,7 @@
 //!
 //! `docs/performance.md` says what each figure means. `cargo xtask bench` builds and runs this.
 
-#![expect(
-    clippy::disallowed_methods,
-    reason = "a benchmark reads the real clock"
-)]
+#![expect(clippy::disallowed_methods, reason = "a benchmark reads the real clock")]
 
 mod bare_loop;
 mod disk;
@@ -93,10 +90,7 @@ fn main() -> Result<ExitCode> {
         }
         Command::Run(args) => {
             // One thread: the generator must not take both cores of a small machine.
-            tokio::runtime::Builder::new_current_thread()
-                .enable_all()
-                .build()?
-                .block_on(measure(args))
+            tokio::runtime::Builder::new_current_thread().enable_all().build()?.block_on(measure(args))
         }
     }
 }
@@ -108,30 +102,17 @@ async fn measure(args: RunArgs) -> Result<ExitCode> {
     let dir = args.dir.unwrap_or_else(|| release.with_file_name("bench"));
     let all = [StoreKind::Memory, StoreKind::Sqlite].to_vec();
     let options = Options {
-        window: Duration::try_from_secs_f64(args.seconds)
-            .context("--seconds is no length of time")?,
+        window: Duration::try_from_secs_f64(args.seconds).context("--seconds is no length of time")?,
         rounds: args.rounds.max(1),
-        stores: if args.store.is_empty() {
-            all
-        } else {
-            args.store
-        },
+        stores: if args.store.is_empty() { all } else { args.store },
         tasks: args.tasks,
         finished: args.finished,
     };
     let mut run = Run::new(options, server, &dir)?;
     let command = std::env::args().skip(1).collect::<Vec<_>>().join(" ");
-    let mut report = Report {
-        command,
-        machine: Machine::here(),
-        sections: Vec::new(),
-    };
+    let mut report = Report { command, machine: Machine::here(), sections: Vec::new() };
     print!("{}", report.machine.to_text());
-    let names = if args.only.is_empty() {
-        SectionName::ALL.to_vec()
-    } else {
-        args.only
-    };
+    let names = if args.only.is_empty() { SectionName::ALL.to_vec() } else { args.only };
     for name in names {
         let section = sections::measure(name, &mut run).await;
         println!("\n{}", section.to_text().trim_end());
@@ -139,20 +120,14 @@ async fn measure(args: RunArgs) -> Result<ExitCode> {
     }
     if let Some(path) = &args.json {
         let text = serde_json::to_string_pretty(&report)?;
-        std::fs::write(path, text + "\n")
-            .with_context(|| format!("cannot write {}", path.display()))?;
+        std::fs::write(path, text + "\n").with_context(|| format!("cannot write {}", path.display()))?;
     }
     if let Some(path) = &args.markdown {
-        std::fs::write(path, report.to_markdown())
-            .with_context(|| format!("cannot write {}", path.display()))?;
+        std::fs::write(path, report.to_markdown()).with_context(|| format!("cannot write {}", path.display()))?;
     }
     if !args.keep {
         run.clean_up()?;
     }
     let failed = args.strict && !report.all_met();
-    Ok(if failed {
-        ExitCode::FAILURE
-    } else {
-        ExitCode::SUCCESS
-    })
+    Ok(if failed { ExitCode::FAILURE } else { ExitCode::SUCCESS })
 }

@@ -67,8 +67,7 @@ impl Process {
     /// Starts a process on a free port and waits until it answers `GET /readyz`.
     pub async fn start(launch: Launch<'_>) -> Result<Self> {
         let addr = free_addr()?;
-        let output = File::create(&launch.log)
-            .with_context(|| format!("cannot create {}", launch.log.display()))?;
+        let output = File::create(&launch.log).with_context(|| format!("cannot create {}", launch.log.display()))?;
         let mut command = Command::new(launch.program);
         command
             .args(&launch.args)
@@ -82,20 +81,10 @@ impl Process {
         if let Some(threads) = launch.threads {
             command.env("TOKIO_WORKER_THREADS", threads.to_string());
         }
-        let child = command
-            .spawn()
-            .with_context(|| format!("cannot start {}", launch.program.display()))?;
+        let child = command.spawn().with_context(|| format!("cannot start {}", launch.program.display()))?;
         let id = child.id().context("the process has ended at once")?;
-        let pid = i32::try_from(id)
-            .ok()
-            .and_then(Pid::from_raw)
-            .context("the process has no id")?;
-        let mut process = Self {
-            child,
-            pid,
-            addr,
-            log: launch.log,
-        };
+        let pid = i32::try_from(id).ok().and_then(Pid::from_raw).context("the process has no id")?;
+        let mut process = Self { child, pid, addr, log: launch.log };
         process.wait_until_ready().await?;
         Ok(process)
     }
@@ -108,10 +97,7 @@ impl Process {
     /// Asks it to stop and waits; ends it when it takes too long, which is an error.
     pub async fn stop(mut self) -> Result<()> {
         kill_process(self.pid, Signal::TERM).context("cannot signal the process")?;
-        if tokio::time::timeout(STOP_MAX, self.child.wait())
-            .await
-            .is_err()
-        {
+        if tokio::time::timeout(STOP_MAX, self.child.wait()).await.is_err() {
             self.child.kill().await.context("cannot end the process")?;
             bail!("the process ignored SIGTERM for {} s", STOP_MAX.as_secs());
         }
@@ -121,16 +107,8 @@ impl Process {
     /// Resident memory in MB (10^6 bytes).
     pub fn resident_mb(&self) -> Result<f64> {
         let status = self.proc_file("status")?;
-        let line = status
-            .lines()
-            .find_map(|line| line.strip_prefix("VmRSS:"))
-            .context("no VmRSS")?;
-        let kib: f64 = line
-            .trim()
-            .trim_end_matches("kB")
-            .trim()
-            .parse()
-            .context("VmRSS is not a number")?;
+        let line = status.lines().find_map(|line| line.strip_prefix("VmRSS:")).context("no VmRSS")?;
+        let kib: f64 = line.trim().trim_end_matches("kB").trim().parse().context("VmRSS is not a number")?;
         Ok(kib * 1024.0 / 1e6)
     }
 
@@ -157,11 +135,7 @@ impl Process {
                 return Ok(());
             }
             if begun.elapsed() > START_MAX {
-                bail!(
-                    "the process is not ready after {} s: {}",
-                    START_MAX.as_secs(),
-                    self.log_tail()
-                );
+                bail!("the process is not ready after {} s: {}", START_MAX.as_secs(), self.log_tail());
             }
             tokio::time::sleep(Duration::from_millis(20)).await;
         }
@@ -176,8 +150,7 @@ impl Process {
 
 /// An address of this machine that nobody listens on.
 fn free_addr() -> Result<SocketAddr> {
-    let listener =
-        TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).context("cannot find a free port")?;
+    let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).context("cannot find a free port")?;
     Ok(listener.local_addr()?)
 }
 
@@ -186,13 +159,7 @@ fn cpu_seconds(stat: &str) -> Result<f64> {
     // The name of the program comes second, in parentheses, and may itself hold spaces.
     let (_, fields) = stat.rsplit_once(')').context("no program name in stat")?;
     let mut times = fields.split_whitespace().skip(11).take(2);
-    let mut next = || -> Result<f64> {
-        times
-            .next()
-            .context("stat is too short")?
-            .parse()
-            .context("not a time")
-    };
+    let mut next = || -> Result<f64> { times.next().context("stat is too short")?.parse().context("not a time") };
     Ok((next()? + next()?) / TICKS_PER_SECOND)
 }
 

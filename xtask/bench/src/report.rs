@@ -46,12 +46,7 @@ pub enum Bound {
 impl Figure {
     /// A figure without a target.
     pub fn new(what: impl Into<String>, value: f64, unit: &'static str) -> Self {
-        Self {
-            what: what.into(),
-            value,
-            unit,
-            judged: None,
-        }
+        Self { what: what.into(), value, unit, judged: None }
     }
 
     /// Judges the figure by its ratio to `base`.
@@ -79,14 +74,7 @@ impl Figure {
             Bound::AtLeast => measured >= target,
             Bound::AtMost => measured <= target,
         };
-        self.judged = Some(Judged {
-            measured,
-            meaning,
-            target,
-            bound,
-            met,
-            aim: false,
-        });
+        self.judged = Some(Judged { measured, meaning, target, bound, met, aim: false });
         self
     }
 }
@@ -133,12 +121,7 @@ impl Report {
     /// Whether everything was measured and every target met.
     pub fn all_met(&self) -> bool {
         self.sections.iter().all(|section| {
-            let missed = |figure: &Figure| {
-                figure
-                    .judged
-                    .as_ref()
-                    .is_some_and(|judged| !judged.met && !judged.aim)
-            };
+            let missed = |figure: &Figure| figure.judged.as_ref().is_some_and(|judged| !judged.met && !judged.aim);
             section.error.is_none() && !section.figures.iter().any(missed)
         })
     }
@@ -148,22 +131,16 @@ impl Machine {
     /// Asks this machine.
     pub fn here() -> Self {
         let cpuinfo = std::fs::read_to_string("/proc/cpuinfo").unwrap_or_default();
-        let processor = cpuinfo.lines().find_map(|line| {
-            line.strip_prefix("model name")?
-                .split_once(':')
-                .map(|(_, name)| name.trim().to_owned())
-        });
+        let processor = cpuinfo
+            .lines()
+            .find_map(|line| line.strip_prefix("model name")?.split_once(':').map(|(_, name)| name.trim().to_owned()));
         let load = std::fs::read_to_string("/proc/loadavg").unwrap_or_default();
         let kernel = std::fs::read_to_string("/proc/sys/kernel/osrelease").unwrap_or_default();
         Self {
             processor: processor.unwrap_or_else(|| "unknown".to_owned()),
             processors: std::thread::available_parallelism().map_or(1, usize::from),
             kernel: kernel.trim().to_owned(),
-            load: load
-                .split(' ')
-                .next()
-                .and_then(|text| text.parse().ok())
-                .unwrap_or(0.0),
+            load: load.split(' ').next().and_then(|text| text.parse().ok()).unwrap_or(0.0),
             sqlite: rusqlite::version(),
         }
     }
@@ -172,13 +149,7 @@ impl Machine {
 impl Machine {
     /// The machine as lines of plain text.
     pub fn to_text(&self) -> String {
-        let Self {
-            processor,
-            processors,
-            kernel,
-            load,
-            sqlite,
-        } = self;
+        let Self { processor, processors, kernel, load, sqlite } = self;
         format!(
             "{processor}, {processors} processors, Linux {kernel}, load {load} before the run; \
              SQLite {sqlite} in the bare loop\n"
@@ -190,20 +161,11 @@ impl Section {
     /// The section as a table of plain text.
     pub fn to_text(&self) -> String {
         let mut text = format!("{}\n", self.name);
-        let width = self
-            .figures
-            .iter()
-            .map(|figure| figure.what.chars().count())
-            .max()
-            .unwrap_or(0);
+        let width = self.figures.iter().map(|figure| figure.what.chars().count()).max().unwrap_or(0);
         for figure in &self.figures {
             let (value, unit) = (number(figure.value), figure.unit);
             let line = format!("  {:width$}  {value:>10} {unit:<4}", figure.what);
-            let judged = figure
-                .judged
-                .as_ref()
-                .map(Judged::to_text)
-                .unwrap_or_default();
+            let judged = figure.judged.as_ref().map(Judged::to_text).unwrap_or_default();
             text.push_str(format!("{line}  {judged}").trim_end());
             text.push('\n');
         }
@@ -217,26 +179,16 @@ impl Section {
 impl Report {
     /// The report as tables for `docs/performance.md`.
     pub fn to_markdown(&self) -> String {
-        let mut text = format!(
-            "`longhaul-bench {}` on {}",
-            self.command,
-            self.machine.to_text()
-        );
+        let mut text = format!("`longhaul-bench {}` on {}", self.command, self.machine.to_text());
         for section in &self.sections {
             text.push_str(&format!(
                 "\n### {}\n\n| what | figure | beside | target | |\n| --- | ---: | --- | --- | --- |\n",
                 section.name
             ));
             for figure in &section.figures {
-                let judged = figure
-                    .judged
-                    .as_ref()
-                    .map_or_else(|| "| |".to_owned(), Judged::to_cells);
+                let judged = figure.judged.as_ref().map_or_else(|| "| |".to_owned(), Judged::to_cells);
                 let (value, unit) = (number(figure.value), figure.unit);
-                text.push_str(&format!(
-                    "| {} | {value} {unit} | {judged} |\n",
-                    figure.what
-                ));
+                text.push_str(&format!("| {} | {value} {unit} | {judged} |\n", figure.what));
             }
             if let Some(error) = &section.error {
                 text.push_str(&format!("\nNot measured: {error}.\n"));
@@ -250,23 +202,13 @@ impl Judged {
     fn to_cells(&self) -> String {
         let (sign, verdict) = self.words();
         let kind = if self.aim { " (aim)" } else { "" };
-        format!(
-            "{} {} | {sign} {}{kind} | {verdict}",
-            number(self.measured),
-            self.meaning,
-            number(self.target)
-        )
+        format!("{} {} | {sign} {}{kind} | {verdict}", number(self.measured), self.meaning, number(self.target))
     }
 
     fn to_text(&self) -> String {
         let (sign, verdict) = self.words();
         let word = if self.aim { "aim" } else { "target" };
-        format!(
-            "{} {} ({word} {sign} {}) {verdict}",
-            number(self.measured),
-            self.meaning,
-            number(self.target)
-        )
+        format!("{} {} ({word} {sign} {}) {verdict}", number(self.measured), self.meaning, number(self.target))
     }
 
     fn words(&self) -> (&'static str, &'static str) {
@@ -300,8 +242,7 @@ mod tests {
     fn a_ratio_is_held_against_its_target() {
         let met = Figure::new("sends", 60.0, "/s").ratio(100.0, "floor", Bound::AtLeast, 0.5);
         assert!(met.judged.unwrap().met);
-        let missed =
-            Figure::new("time", 130.0, "us").ratio(100.0, "one thread", Bound::AtMost, 1.2);
+        let missed = Figure::new("time", 130.0, "us").ratio(100.0, "one thread", Bound::AtMost, 1.2);
         assert!(!missed.judged.unwrap().met);
     }
 
@@ -313,69 +254,30 @@ mod tests {
 
     #[test]
     fn the_table_shows_figure_ratio_target_and_verdict() {
-        let figure =
-            Figure::new("sends", 6000.0, "/s").ratio(30_000.0, "floor", Bound::AtLeast, 0.5);
-        let section = Section {
-            name: "sends",
-            error: None,
-            figures: vec![figure],
-        };
-        assert_eq!(
-            section.to_text(),
-            "sends\n  sends        6000 /s    0.200 of floor (target >= 0.500) MISSED\n"
-        );
+        let figure = Figure::new("sends", 6000.0, "/s").ratio(30_000.0, "floor", Bound::AtLeast, 0.5);
+        let section = Section { name: "sends", error: None, figures: vec![figure] };
+        assert_eq!(section.to_text(), "sends\n  sends        6000 /s    0.200 of floor (target >= 0.500) MISSED\n");
     }
 
     #[test]
     fn an_aim_that_is_missed_fails_no_run() {
-        let figure = Figure::new("sends", 10.0, "/s")
-            .ratio(100.0, "floor", Bound::AtLeast, 0.2)
-            .aim();
-        let section = Section {
-            name: "sends",
-            error: None,
-            figures: vec![figure],
-        };
-        let report = Report {
-            command: String::new(),
-            machine: nowhere(),
-            sections: vec![section],
-        };
+        let figure = Figure::new("sends", 10.0, "/s").ratio(100.0, "floor", Bound::AtLeast, 0.2).aim();
+        let section = Section { name: "sends", error: None, figures: vec![figure] };
+        let report = Report { command: String::new(), machine: nowhere(), sections: vec![section] };
         assert!(report.all_met());
         let row = "| sends | 10.00 /s | 0.100 of floor | >= 0.200 (aim) | MISSED |\n";
-        assert!(
-            report.to_markdown().ends_with(row),
-            "{}",
-            report.to_markdown()
-        );
+        assert!(report.to_markdown().ends_with(row), "{}", report.to_markdown());
     }
 
     fn nowhere() -> Machine {
         let (processor, kernel) = (String::new(), String::new());
-        Machine {
-            processor,
-            processors: 1,
-            kernel,
-            load: 0.0,
-            sqlite: "",
-        }
+        Machine { processor, processors: 1, kernel, load: 0.0, sqlite: "" }
     }
 
     #[test]
     fn a_section_that_failed_is_not_met() {
         let machine = nowhere();
-        let section = Section {
-            name: "list",
-            error: Some("needs a fill".to_owned()),
-            figures: Vec::new(),
-        };
-        assert!(
-            !Report {
-                command: String::new(),
-                machine,
-                sections: vec![section]
-            }
-            .all_met()
-        );
+        let section = Section { name: "list", error: Some("needs a fill".to_owned()), figures: Vec::new() };
+        assert!(!Report { command: String::new(), machine, sections: vec![section] }.all_met());
     }
 }

@@ -43,24 +43,15 @@ impl MessageRequest {
             .windows(ID_DIGITS)
             .position(|window| window == digits.as_bytes())
             .context("the request holds the message's id")?;
-        Ok(Self {
-            bytes,
-            id: start..start + ID_DIGITS,
-        })
+        Ok(Self { bytes, id: start..start + ID_DIGITS })
     }
 
     /// The bytes of one more request.
     pub fn next(&mut self) -> Result<&[u8]> {
         let mut number = NEXT_MESSAGE.fetch_add(1, Ordering::Relaxed);
-        let id = self
-            .bytes
-            .get_mut(self.id.clone())
-            .context("the id lies in the request")?;
+        let id = self.bytes.get_mut(self.id.clone()).context("the id lies in the request")?;
         for digit in id.iter_mut().rev() {
-            *digit = b"0123456789abcdef"
-                .get((number & 0xf) as usize)
-                .copied()
-                .unwrap_or(b'0');
+            *digit = b"0123456789abcdef".get((number & 0xf) as usize).copied().unwrap_or(b'0');
             number >>= 4;
         }
         Ok(&self.bytes)
@@ -69,10 +60,7 @@ impl MessageRequest {
 
 /// The bytes of a `ListTasks` request; an empty token asks for the first page.
 pub fn list_tasks(page_token: &str) -> Vec<u8> {
-    json_rpc(
-        "ListTasks",
-        &serde_json::json!({ "pageSize": 50, "pageToken": page_token }),
-    )
+    json_rpc("ListTasks", &serde_json::json!({ "pageSize": 50, "pageToken": page_token }))
 }
 
 /// The bytes of `GET path`.
@@ -81,8 +69,7 @@ pub fn get(path: &str) -> Vec<u8> {
 }
 
 fn json_rpc(method: &str, params: &serde_json::Value) -> Vec<u8> {
-    let body = serde_json::json!({ "jsonrpc": "2.0", "id": 1, "method": method, "params": params })
-        .to_string();
+    let body = serde_json::json!({ "jsonrpc": "2.0", "id": 1, "method": method, "params": params }).to_string();
     let length = body.len();
     format!(
         "POST / HTTP/1.1\r\nhost: localhost\r\ncontent-type: application/json\r\na2a-version: 1.0\r\n\

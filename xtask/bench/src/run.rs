@@ -40,15 +40,8 @@ impl Run {
     /// A run in a fresh folder below `parent`, which must lie on the disk that is to be measured.
     pub fn new(options: Options, server: PathBuf, parent: &Path) -> Result<Self> {
         let dir = parent.join(format!("run-{}", std::process::id()));
-        std::fs::create_dir_all(&dir)
-            .with_context(|| format!("cannot create {}", dir.display()))?;
-        Ok(Self {
-            options,
-            server,
-            dir,
-            started: 0,
-            loops: BTreeMap::new(),
-        })
+        std::fs::create_dir_all(&dir).with_context(|| format!("cannot create {}", dir.display()))?;
+        Ok(Self { options, server, dir, started: 0, loops: BTreeMap::new() })
     }
 
     /// The folder of the run.
@@ -58,8 +51,7 @@ impl Run {
 
     /// Removes the folder of the run.
     pub fn clean_up(&self) -> Result<()> {
-        std::fs::remove_dir_all(&self.dir)
-            .with_context(|| format!("cannot remove {}", self.dir.display()))
+        std::fs::remove_dir_all(&self.dir).with_context(|| format!("cannot remove {}", self.dir.display()))
     }
 
     /// A fresh folder for data.
@@ -77,44 +69,22 @@ impl Run {
     }
 
     /// Starts the server on `data`.
-    pub async fn server_on(
-        &mut self,
-        data: &Path,
-        store: StoreKind,
-        threads: Option<usize>,
-    ) -> Result<Process> {
+    pub async fn server_on(&mut self, data: &Path, store: StoreKind, threads: Option<usize>) -> Result<Process> {
         self.started += 1;
         let log = self.dir.join(format!("server-{}.log", self.started));
-        let data = data
-            .to_str()
-            .context("the data folder's name is not text")?;
-        let args = ["demo-server", "--data", data, "--store", store.name()]
-            .map(str::to_owned)
-            .to_vec();
-        Process::start(Launch {
-            program: &self.server,
-            args,
-            log,
-            threads,
-        })
-        .await
+        let data = data.to_str().context("the data folder's name is not text")?;
+        let args = ["demo-server", "--data", data, "--store", store.name()].map(str::to_owned).to_vec();
+        Process::start(Launch { program: &self.server, args, log, threads }).await
     }
 
     /// Starts the floor, which answers `answer` to every request.
     pub async fn floor(&mut self, answer: &[u8]) -> Result<Process> {
         let path = self.dir.join("answer.json");
-        std::fs::write(&path, answer)
-            .with_context(|| format!("cannot write {}", path.display()))?;
+        std::fs::write(&path, answer).with_context(|| format!("cannot write {}", path.display()))?;
         let program = std::env::current_exe().context("cannot find this program")?;
         let path = path.to_str().context("the answer's name is not text")?;
         let args = ["floor", "--answer", path].map(str::to_owned).to_vec();
-        Process::start(Launch {
-            program: &program,
-            args,
-            log: self.dir.join("floor.log"),
-            threads: None,
-        })
-        .await
+        Process::start(Launch { program: &program, args, log: self.dir.join("floor.log"), threads: None }).await
     }
 
     /// Runs the bare loop for one window and keeps the figures with those of earlier windows.
@@ -134,12 +104,7 @@ impl Run {
 
     /// Median of one transaction of the bare loop with one client, in milliseconds.
     pub async fn transaction_p50_ms(&mut self) -> Result<f64> {
-        Ok(self
-            .loop_outcome(Shape::ALONE)
-            .await?
-            .transactions
-            .latencies
-            .p50_ms())
+        Ok(self.loop_outcome(Shape::ALONE).await?.transactions.latencies.p50_ms())
     }
 
     /// Whether `store` is to be measured.
@@ -160,9 +125,6 @@ pub struct Subject {
 impl Subject {
     /// A subject that did nothing yet.
     pub fn new(process: Process) -> Self {
-        Self {
-            process,
-            outcome: Outcome::default(),
-        }
+        Self { process, outcome: Outcome::default() }
     }
 }

@@ -34,15 +34,8 @@ pub enum SectionName {
 
 impl SectionName {
     /// All sections, in the order in which they run.
-    pub const ALL: [Self; 7] = [
-        Self::Disk,
-        Self::Sends,
-        Self::Loop,
-        Self::Streams,
-        Self::Cpu,
-        Self::Memory,
-        Self::List,
-    ];
+    pub const ALL: [Self; 7] =
+        [Self::Disk, Self::Sends, Self::Loop, Self::Streams, Self::Cpu, Self::Memory, Self::List];
 
     fn name(self) -> &'static str {
         match self {
@@ -61,11 +54,7 @@ impl SectionName {
 pub async fn measure(name: SectionName, run: &mut Run) -> Section {
     let mut figures = Vec::new();
     let result = dispatch(name, run, &mut figures).await;
-    Section {
-        name: name.name(),
-        error: result.err().map(|error| format!("{error:#}")),
-        figures,
-    }
+    Section { name: name.name(), error: result.err().map(|error| format!("{error:#}")), figures }
 }
 
 async fn dispatch(name: SectionName, run: &mut Run, figures: &mut Vec<Figure>) -> Result<()> {

@@ -8,11 +8,7 @@ use crate::http::{Connection, Framing, excerpt};
 
 /// Sends `request` and calls `event` with the data of each event and the time at which its last
 /// byte was there, until the stream has ended. The connection can be used again afterwards.
-pub async fn run(
-    connection: &mut Connection,
-    request: &[u8],
-    mut event: impl FnMut(&[u8], Instant),
-) -> Result<()> {
+pub async fn run(connection: &mut Connection, request: &[u8], mut event: impl FnMut(&[u8], Instant)) -> Result<()> {
     let head = connection.begin(request).await?;
     if head.status != 200 || !head.event_stream || head.framing != Framing::Chunked {
         let body = connection.read_some(excerpt).await.unwrap_or_default();
@@ -23,9 +19,7 @@ pub async fn run(
     let mut plain = Vec::new();
     loop {
         plain.clear();
-        let ended = connection
-            .read_some(|bytes| chunks.feed(bytes, &mut plain))
-            .await??;
+        let ended = connection.read_some(|bytes| chunks.feed(bytes, &mut plain)).await??;
         let now = Instant::now();
         events.feed(&plain, |data| event(data, now));
         if ended {
@@ -61,11 +55,7 @@ impl Dechunker {
                     plain.extend_from_slice(taken);
                     bytes = rest;
                     let left = left - taken.len();
-                    self.state = if left == 0 {
-                        ChunkState::AfterData
-                    } else {
-                        ChunkState::Data(left)
-                    };
+                    self.state = if left == 0 { ChunkState::AfterData } else { ChunkState::Data(left) };
                 }
                 ChunkState::Ended => bail!("bytes after the end of the stream"),
                 ChunkState::Size | ChunkState::AfterData | ChunkState::Trailer => {
@@ -84,21 +74,14 @@ impl Dechunker {
     }
 
     fn end_of_line(&mut self) -> Result<()> {
-        let line = std::str::from_utf8(&self.line)
-            .context("a chunk's size is not text")?
-            .trim();
+        let line = std::str::from_utf8(&self.line).context("a chunk's size is not text")?.trim();
         self.state = match self.state {
             ChunkState::AfterData => ChunkState::Size,
             ChunkState::Trailer if line.is_empty() => ChunkState::Ended,
             ChunkState::Size => {
                 let digits = line.split(';').next().unwrap_or_default();
-                let size = usize::from_str_radix(digits, 16)
-                    .with_context(|| format!("bad chunk size {line:?}"))?;
-                if size == 0 {
-                    ChunkState::Trailer
-                } else {
-                    ChunkState::Data(size)
-                }
+                let size = usize::from_str_radix(digits, 16).with_context(|| format!("bad chunk size {line:?}"))?;
+                if size == 0 { ChunkState::Trailer } else { ChunkState::Data(size) }
             }
             state @ (ChunkState::Trailer | ChunkState::Data(_) | ChunkState::Ended) => state,
         };
@@ -123,8 +106,7 @@ impl EventReader {
             }
             let line = self.line.trim_ascii_end();
             if let Some(data) = line.strip_prefix(b"data:") {
-                self.data
-                    .extend_from_slice(data.strip_prefix(b" ").unwrap_or(data));
+                self.data.extend_from_slice(data.strip_prefix(b" ").unwrap_or(data));
             } else if line.is_empty() && !self.data.is_empty() {
                 event(&self.data);
                 self.data.clear();
@@ -138,8 +120,7 @@ impl EventReader {
 mod tests {
     use super::*;
 
-    const STREAM: &[u8] =
-        b"id: 1\ndata: {\"a\":1}\n\n: still here\n\nid: 2\r\ndata:{\"b\":2}\r\n\r\n";
+    const STREAM: &[u8] = b"id: 1\ndata: {\"a\":1}\n\n: still here\n\nid: 2\r\ndata:{\"b\":2}\r\n\r\n";
 
     fn chunked(plain: &[u8], size: usize) -> Vec<u8> {
         let mut coded = Vec::new();
@@ -162,9 +143,7 @@ mod tests {
                 for bytes in coded.chunks(read) {
                     let mut plain = Vec::new();
                     ended = chunks.feed(bytes, &mut plain).unwrap();
-                    reader.feed(&plain, |data| {
-                        seen.push(String::from_utf8(data.to_vec()).unwrap())
-                    });
+                    reader.feed(&plain, |data| seen.push(String::from_utf8(data.to_vec()).unwrap()));
                 }
                 assert!(ended);
                 assert_eq!(seen, ["{\"a\":1}", "{\"b\":2}"]);

@@ -11,8 +11,7 @@ pub struct Latencies {
 impl Latencies {
     /// Adds one latency.
     pub fn push(&mut self, latency: Duration) {
-        self.nanos
-            .push(u64::try_from(latency.as_nanos()).unwrap_or(u64::MAX));
+        self.nanos.push(u64::try_from(latency.as_nanos()).unwrap_or(u64::MAX));
     }
 
     /// Adds all of `other`.
@@ -74,18 +73,11 @@ impl Outcome {
 
 /// `count` in `elapsed`, a second; 0 when no time passed.
 pub fn rate(count: usize, elapsed: Duration) -> f64 {
-    if elapsed.is_zero() {
-        0.0
-    } else {
-        as_f64(count) / elapsed.as_secs_f64()
-    }
+    if elapsed.is_zero() { 0.0 } else { as_f64(count) / elapsed.as_secs_f64() }
 }
 
 /// A count as a float; counts here stay far below 2^52.
-#[expect(
-    clippy::cast_precision_loss,
-    reason = "counts of a benchmark stay far below 2^52"
-)]
+#[expect(clippy::cast_precision_loss, reason = "counts of a benchmark stay far below 2^52")]
 pub fn as_f64(count: usize) -> f64 {
     count as f64
 }

@@ -12,12 +12,8 @@ use prost::Message;
 use prost_types::FileDescriptorSet;
 
 /// The files to compile, relative to the proto folder; what they import comes along.
-const PROTOS: [&str; 4] = [
-    "google/rpc/error_details.proto",
-    "google/rpc/status.proto",
-    "lf/a2a/v1/a2a.proto",
-    "longhaul/v1/artifact.proto",
-];
+const PROTOS: [&str; 4] =
+    ["google/rpc/error_details.proto", "google/rpc/status.proto", "lf/a2a/v1/a2a.proto", "longhaul/v1/artifact.proto"];
 
 /// The name under which the compiled descriptors are kept for tests and server reflection.
 const DESCRIPTOR: &str = "descriptor.bin";
@@ -37,8 +33,7 @@ fn main() -> anyhow::Result<()> {
     fs::create_dir_all(&generated).context("cannot make the folder of generated code")?;
     for name in present(&generated)? {
         if !fresh.contains_key(&name) {
-            fs::remove_file(generated.join(&name))
-                .with_context(|| format!("cannot remove {name}"))?;
+            fs::remove_file(generated.join(&name)).with_context(|| format!("cannot remove {name}"))?;
         }
     }
     for (name, content) in &fresh {
@@ -69,8 +64,7 @@ fn generate(protos: &Path) -> anyhow::Result<BTreeMap<String, Vec<u8>>> {
         .context("cannot generate code")?;
     let mut files = BTreeMap::new();
     for name in present(&scratch.0)? {
-        let content = fs::read(scratch.0.join(&name))
-            .with_context(|| format!("cannot read the generated {name}"))?;
+        let content = fs::read(scratch.0.join(&name)).with_context(|| format!("cannot read the generated {name}"))?;
         // The well-known types come from `prost-types`; their own package has nothing of ours.
         if !name.starts_with("google.protobuf") {
             files.insert(name, content);
@@ -90,20 +84,14 @@ fn without_comments(mut descriptors: FileDescriptorSet) -> Vec<u8> {
 
 /// Fails, naming the files, when what is committed differs from what is generated.
 fn compare(fresh: &BTreeMap<String, Vec<u8>>, generated: &Path) -> anyhow::Result<()> {
-    let mut stale: Vec<String> = present(generated)?
-        .into_iter()
-        .filter(|name| !fresh.contains_key(name))
-        .collect();
+    let mut stale: Vec<String> = present(generated)?.into_iter().filter(|name| !fresh.contains_key(name)).collect();
     for (name, content) in fresh {
         if fs::read(generated.join(name)).ok().as_ref() != Some(content) {
             stale.push(name.clone());
         }
     }
     if !stale.is_empty() {
-        bail!(
-            "generated code is stale: {}\nhint: run `cargo xtask codegen` and commit the result",
-            stale.join(", ")
-        );
+        bail!("generated code is stale: {}\nhint: run `cargo xtask codegen` and commit the result", stale.join(", "));
     }
     Ok(())
 }
@@ -111,8 +99,7 @@ fn compare(fresh: &BTreeMap<String, Vec<u8>>, generated: &Path) -> anyhow::Resul
 /// The names of the files in a folder, in order.
 fn present(folder: &Path) -> anyhow::Result<Vec<String>> {
     let mut names = Vec::new();
-    let entries =
-        fs::read_dir(folder).with_context(|| format!("cannot read {}", folder.display()))?;
+    let entries = fs::read_dir(folder).with_context(|| format!("cannot read {}", folder.display()))?;
     for entry in entries {
         names.push(entry?.file_name().to_string_lossy().into_owned());
     }

@@ -33,48 +33,26 @@ const DATABASES: &[&str] = &[
 
 /// Clocks and random sources. The time crate is not among them: `protocol` reads and writes times
 /// with it; that `lifecycle` asks it for no time is checked in the sources.
-const CLOCKS_AND_RANDOM: &[&str] = &[
-    "rand",
-    "rand_core",
-    "getrandom",
-    "fastrand",
-    "oorandom",
-    "chrono",
-    "jiff",
-    "quanta",
-    "coarsetime",
-    "uuid",
-];
+const CLOCKS_AND_RANDOM: &[&str] =
+    &["rand", "rand_core", "getrandom", "fastrand", "oorandom", "chrono", "jiff", "quanta", "coarsetime", "uuid"];
 
 const STORES: &[&str] = &["longhaul-store-*"];
 
 /// The table of style section 1.
 const RULES: &[Rule] = &[
-    Rule {
-        package: "longhaul-protocol",
-        may_use: &[],
-        never: &[TOKIO, AXUM, TONIC, PROST, DATABASES],
-    },
+    Rule { package: "longhaul-protocol", may_use: &[], never: &[TOKIO, AXUM, TONIC, PROST, DATABASES] },
     Rule {
         package: "longhaul-lifecycle",
         may_use: &["longhaul-protocol"],
         never: &[TOKIO, AXUM, TONIC, PROST, DATABASES, CLOCKS_AND_RANDOM],
     },
-    Rule {
-        package: "longhaul-protobuf",
-        may_use: &["longhaul-protocol"],
-        never: &[AXUM, REQWEST, DATABASES],
-    },
+    Rule { package: "longhaul-protobuf", may_use: &["longhaul-protocol"], never: &[AXUM, REQWEST, DATABASES] },
     Rule {
         package: "longhaul-store",
         may_use: &["longhaul-protocol", "longhaul-lifecycle"],
         never: &[AXUM, TONIC, DATABASES],
     },
-    Rule {
-        package: "longhaul-store-sqlite",
-        may_use: STORE_AND_ITS_OWN,
-        never: &[&["longhaul-engine"], AXUM, TONIC],
-    },
+    Rule { package: "longhaul-store-sqlite", may_use: STORE_AND_ITS_OWN, never: &[&["longhaul-engine"], AXUM, TONIC] },
     Rule {
         package: "longhaul-store-postgres",
         may_use: STORE_AND_ITS_OWN,
@@ -93,10 +71,7 @@ const RULES: &[Rule] = &[
     Rule {
         package: "longhaul-client",
         may_use: &["longhaul-protobuf", "longhaul-protocol"],
-        never: &[
-            &["longhaul-engine", "longhaul-store", "longhaul-server"],
-            STORES,
-        ],
+        never: &[&["longhaul-engine", "longhaul-store", "longhaul-server"], STORES],
     },
     Rule {
         package: "longhaul",
@@ -118,13 +93,7 @@ const RULES: &[Rule] = &[
 const STORE_AND_ITS_OWN: &[&str] = &["longhaul-store", "longhaul-protocol", "longhaul-lifecycle"];
 
 /// Packages of tests and tools, which no rule binds and none of the others may use.
-const TOOLS: &[&str] = &[
-    "longhaul-testkit",
-    "longhaul-tests",
-    "longhaul-bench",
-    "longhaul-codegen",
-    "xtask",
-];
+const TOOLS: &[&str] = &["longhaul-testkit", "longhaul-tests", "longhaul-bench", "longhaul-codegen", "xtask"];
 
 /// Every edge and path that a rule forbids, as a sentence.
 pub fn check(graph: &Graph) -> Vec<String> {
@@ -134,9 +103,7 @@ pub fn check(graph: &Graph) -> Vec<String> {
             continue;
         }
         let Some(rule) = RULES.iter().find(|rule| rule.package == member) else {
-            breaches.push(format!(
-                "{member} has no rule: add it to the table in xtask/src/check/directions.rs"
-            ));
+            breaches.push(format!("{member} has no rule: add it to the table in xtask/src/check/directions.rs"));
             continue;
         };
         for used in graph.direct(member) {
@@ -145,16 +112,8 @@ pub fn check(graph: &Graph) -> Vec<String> {
             }
         }
         for (used, through) in graph.reached(member) {
-            if rule
-                .never
-                .iter()
-                .copied()
-                .flatten()
-                .any(|pattern| matches(pattern, &used))
-            {
-                breaches.push(format!(
-                    "{member} may never reach {used}, and does through {through}"
-                ));
+            if rule.never.iter().copied().flatten().any(|pattern| matches(pattern, &used)) {
+                breaches.push(format!("{member} may never reach {used}, and does through {through}"));
             }
         }
     }
@@ -174,9 +133,7 @@ mod tests {
 
     fn graph(members: &[&str], edges: &[(&str, &str)]) -> Graph {
         let mut graph = Graph::default();
-        graph
-            .members
-            .extend(members.iter().map(|member| (*member).to_owned()));
+        graph.members.extend(members.iter().map(|member| (*member).to_owned()));
         for (user, used) in edges {
             graph.add(user, used);
         }
@@ -198,10 +155,7 @@ mod tests {
     #[test]
     fn an_edge_against_the_direction_is_found() {
         let edges = [("longhaul-store", "longhaul-engine")];
-        assert_eq!(
-            check(&graph(ENGINE, &edges)),
-            ["longhaul-store may not use longhaul-engine"]
-        );
+        assert_eq!(check(&graph(ENGINE, &edges)), ["longhaul-store may not use longhaul-engine"]);
     }
 
     #[test]
@@ -215,10 +169,7 @@ mod tests {
 
     #[test]
     fn a_star_bans_the_family_and_not_its_namesake() {
-        let edges = [
-            ("longhaul-engine", "tonic-types"),
-            ("longhaul-engine", "tonical"),
-        ];
+        let edges = [("longhaul-engine", "tonic-types"), ("longhaul-engine", "tonical")];
         assert_eq!(
             check(&graph(ENGINE, &edges)),
             ["longhaul-engine may never reach tonic-types, and does through longhaul-engine"]
@@ -234,9 +185,6 @@ mod tests {
     fn no_package_of_ours_may_use_a_tool() {
         let members = ["longhaul-server", "longhaul-testkit"];
         let edges = [("longhaul-server", "longhaul-testkit")];
-        assert_eq!(
-            check(&graph(&members, &edges)),
-            ["longhaul-server may not use longhaul-testkit"]
-        );
+        assert_eq!(check(&graph(&members, &edges)), ["longhaul-server may not use longhaul-testkit"]);
     }
 }

@@ -21,15 +21,7 @@ const HOSTS: &[(&str, &str)] = &[
 const FOLDERS: &[(&str, &str)] = &[("/wo", "rk/"), ("/ro", "ot/")];
 
 /// What would make the pure crate depend on the moment at which it runs.
-const IMPURE: &[&str] = &[
-    "SystemTime",
-    "Instant::now",
-    "now_utc",
-    "now_local",
-    "now_v7",
-    ".await",
-    "async fn",
-];
+const IMPURE: &[&str] = &["SystemTime", "Instant::now", "now_utc", "now_local", "now_v7", ".await", "async fn"];
 
 /// The files that git tracks, less those that are gone from the work tree.
 ///
@@ -37,16 +29,9 @@ const IMPURE: &[&str] = &[
 ///
 /// When git fails.
 pub fn tracked(root: &Path) -> Result<Vec<PathBuf>> {
-    let output = Command::new("git")
-        .args(["ls-files", "-z"])
-        .current_dir(root)
-        .output()
-        .context("cannot start git")?;
+    let output = Command::new("git").args(["ls-files", "-z"]).current_dir(root).output().context("cannot start git")?;
     if !output.status.success() {
-        bail!(
-            "git ls-files failed: {}",
-            String::from_utf8_lossy(&output.stderr).trim()
-        );
+        bail!("git ls-files failed: {}", String::from_utf8_lossy(&output.stderr).trim());
     }
     let names = String::from_utf8(output.stdout).context("a file's name is not UTF-8")?;
     Ok(names
@@ -64,16 +49,8 @@ pub fn tracked(root: &Path) -> Result<Vec<PathBuf>> {
 /// When a file cannot be read.
 pub fn check_words(root: &Path, tracked: &[PathBuf]) -> Result<Vec<String>> {
     scan(root, tracked.iter(), |line| {
-        let host = HOSTS
-            .iter()
-            .map(|(a, b)| format!("{a}{b}"))
-            .find(|host| line.contains(host.as_str()));
-        host.or_else(|| {
-            FOLDERS
-                .iter()
-                .map(|(a, b)| format!("{a}{b}"))
-                .find(|folder| names_folder(line, folder))
-        })
+        let host = HOSTS.iter().map(|(a, b)| format!("{a}{b}")).find(|host| line.contains(host.as_str()));
+        host.or_else(|| FOLDERS.iter().map(|(a, b)| format!("{a}{b}")).find(|folder| names_folder(line, folder)))
     })
 }
 
@@ -83,15 +60,10 @@ pub fn check_words(root: &Path, tracked: &[PathBuf]) -> Result<Vec<String>> {
 ///
 /// When a file cannot be read.
 pub fn check_pure(root: &Path, tracked: &[PathBuf]) -> Result<Vec<String>> {
-    let sources = tracked
-        .iter()
-        .filter(|path| path.starts_with("crates/lifecycle/src"));
+    let sources = tracked.iter().filter(|path| path.starts_with("crates/lifecycle/src"));
     scan(root, sources, |line| {
         let code = line.split("//").next().unwrap_or_default();
-        IMPURE
-            .iter()
-            .find(|word| code.contains(**word))
-            .map(|word| (*word).to_owned())
+        IMPURE.iter().find(|word| code.contains(**word)).map(|word| (*word).to_owned())
     })
 }
 
@@ -102,8 +74,7 @@ fn scan<'a>(
 ) -> Result<Vec<String>> {
     let mut breaches = Vec::new();
     for path in files {
-        let bytes = std::fs::read(root.join(path))
-            .with_context(|| format!("cannot read {}", path.display()))?;
+        let bytes = std::fs::read(root.join(path)).with_context(|| format!("cannot read {}", path.display()))?;
         // A file that is no text names nothing.
         let Ok(text) = std::str::from_utf8(&bytes) else {
             continue;
@@ -121,9 +92,7 @@ fn scan<'a>(
 fn names_folder(line: &str, folder: &str) -> bool {
     line.match_indices(folder).any(|(at, _)| {
         let before = line.get(..at).and_then(|start| start.chars().next_back());
-        before.is_none_or(|before| {
-            !(before.is_alphanumeric() || matches!(before, '.' | '_' | '-' | '/' | '}' | '*'))
-        })
+        before.is_none_or(|before| !(before.is_alphanumeric() || matches!(before, '.' | '_' | '-' | '/' | '}' | '*')))
     })
 }
 
@@ -134,20 +103,12 @@ mod tests {
     #[test]
     fn an_absolute_path_is_found_and_a_relative_one_is_not() {
         let folder = FOLDERS[0].0.to_owned() + FOLDERS[0].1;
-        for line in [
-            format!("cd {folder}main"),
-            format!("\"{folder}x\""),
-            folder.clone(),
-            format!("see:{folder}"),
-        ] {
+        for line in [format!("cd {folder}main"), format!("\"{folder}x\""), folder.clone(), format!("see:{folder}")] {
             assert!(names_folder(&line, &folder), "{line}");
         }
-        for line in [
-            format!("tests/.{}", "work/"),
-            format!("home{folder}"),
-            format!("$DIR}}{folder}"),
-            "work/".to_owned(),
-        ] {
+        for line in
+            [format!("tests/.{}", "work/"), format!("home{folder}"), format!("$DIR}}{folder}"), "work/".to_owned()]
+        {
             assert!(!names_folder(&line, &folder), "{line}");
         }
     }
@@ -157,11 +118,7 @@ mod tests {
         let root = std::env::temp_dir().join(format!("longhaul-xtask-{}", std::process::id()));
         std::fs::create_dir_all(&root).unwrap();
         let host = HOSTS[0].0.to_owned() + HOSTS[0].1;
-        std::fs::write(
-            root.join("lock.json"),
-            format!("{{\n  \"resolved\": \"https://{host}/a.tgz\"\n}}\n"),
-        )
-        .unwrap();
+        std::fs::write(root.join("lock.json"), format!("{{\n  \"resolved\": \"https://{host}/a.tgz\"\n}}\n")).unwrap();
         let found = check_words(&root, &[PathBuf::from("lock.json")]).unwrap();
         std::fs::remove_dir_all(&root).unwrap();
         assert_eq!(found, [format!("lock.json:2: {host}")]);

@@ -22,19 +22,12 @@ pub struct Graph {
 impl Graph {
     /// Adds an edge that counts: not one of development.
     pub fn add(&mut self, user: &str, used: &str) {
-        self.uses
-            .entry(user.to_owned())
-            .or_default()
-            .insert(used.to_owned());
+        self.uses.entry(user.to_owned()).or_default().insert(used.to_owned());
     }
 
     /// What `package` uses directly.
     pub fn direct(&self, package: &str) -> impl Iterator<Item = &str> {
-        self.uses
-            .get(package)
-            .into_iter()
-            .flatten()
-            .map(String::as_str)
+        self.uses.get(package).into_iter().flatten().map(String::as_str)
     }
 
     /// All that `package` uses, directly or not, each with the package through which it was found.
@@ -120,26 +113,14 @@ fn metadata<T: DeserializeOwned>(root: &Path, flags: &[&str]) -> Result<T> {
         .output()
         .context("cannot start cargo")?;
     if !output.status.success() {
-        bail!(
-            "cargo metadata failed: {}",
-            String::from_utf8_lossy(&output.stderr).trim()
-        );
+        bail!("cargo metadata failed: {}", String::from_utf8_lossy(&output.stderr).trim());
     }
     serde_json::from_slice(&output.stdout).context("cannot read the answer of cargo metadata")
 }
 
 fn read(metadata: Metadata) -> Result<Graph> {
-    let names: BTreeMap<&str, &str> = metadata
-        .packages
-        .iter()
-        .map(|package| (&*package.id, &*package.name))
-        .collect();
-    let name = |id: &str| {
-        names
-            .get(id)
-            .copied()
-            .with_context(|| format!("cargo names no package {id}"))
-    };
+    let names: BTreeMap<&str, &str> = metadata.packages.iter().map(|package| (&*package.id, &*package.name)).collect();
+    let name = |id: &str| names.get(id).copied().with_context(|| format!("cargo names no package {id}"));
     let mut graph = Graph::default();
     for id in &metadata.workspace_members {
         graph.members.insert(name(id)?.to_owned());
@@ -147,11 +128,7 @@ fn read(metadata: Metadata) -> Result<Graph> {
     for node in &metadata.resolve.nodes {
         for dependency in &node.deps {
             // An edge of several kinds is exempt only when all of them are development.
-            if dependency
-                .dep_kinds
-                .iter()
-                .any(|kind| kind.kind.as_deref() != Some("dev"))
-            {
+            if dependency.dep_kinds.iter().any(|kind| kind.kind.as_deref() != Some("dev")) {
                 graph.add(name(&node.id)?, name(&dependency.pkg)?);
             }
         }

@@ -56,7 +56,8 @@ impl Agent for ExecAgent {
             // A cancel that comes while the last output is read finds work that is done.
             (status, turn.is_canceled())
         };
-        let (written, (), stderr, (status, canceled)) = tokio::join!(writing, feeding, tail(pipes.stderr, &ended), watching);
+        let (written, (), stderr, (status, canceled)) =
+            tokio::join!(writing, feeding, tail(pipes.stderr, &ended), watching);
         written?;
         let status = status.map_err(|error| AgentError::new(format!("cannot wait for the command: {error}")))?;
         if canceled {
@@ -76,7 +77,11 @@ fn text_of(parts: &[Part]) -> String {
 }
 
 /// Writes each line as a chunk, the first of them as the beginning of a version.
-async fn write_chunks(stdout: impl AsyncRead + Unpin, writer: &TurnWriter, ended: &CancellationToken) -> Result<(), TurnError> {
+async fn write_chunks(
+    stdout: impl AsyncRead + Unpin,
+    writer: &TurnWriter,
+    ended: &CancellationToken,
+) -> Result<(), TurnError> {
     let mut lines = Lines::new(stdout, CHUNK_BYTES_MAX);
     let mut append = false;
     while let Some(Line::Whole(bytes) | Line::Part(bytes)) = lines.next(ended).await {

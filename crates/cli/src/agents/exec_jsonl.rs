@@ -101,7 +101,8 @@ impl Agent for ExecJsonlAgent {
             let status = watch(&mut process, keeper, &moments.ended).await;
             (status, moments.canceled.is_cancelled())
         };
-        let (heard, (), stderr, (status, canceled)) = tokio::join!(listening, feeding, tail(pipes.stderr, &moments.ended), watching);
+        let (heard, (), stderr, (status, canceled)) =
+            tokio::join!(listening, feeding, tail(pipes.stderr, &moments.ended), watching);
         let status = status.map_err(|error| AgentError::new(format!("cannot wait for the command: {error}")))?;
         Ok(match heard? {
             Heard::End(outcome) => outcome,
@@ -146,7 +147,9 @@ async fn listen(
             Ok(()) => {}
             Err(error @ (TurnError::Over | TurnError::Store(_))) => return Err(error),
             Err(TurnError::Artifact(why)) => return Ok(invalid(number, &why.to_string())),
-            Err(error @ (TurnError::Invalid { .. } | TurnError::TooLarge { .. })) => return Ok(invalid(number, &error.to_string())),
+            Err(error @ (TurnError::Invalid { .. } | TurnError::TooLarge { .. })) => {
+                return Ok(invalid(number, &error.to_string()));
+            }
         }
     }
     Ok(Heard::Nothing)
@@ -200,7 +203,11 @@ async fn tell_agent(turn: &mut Turn, to_agent: &mpsc::Sender<Vec<u8>>, cancel: &
                 room.zip(lines).for_each(|(room, line)| room.send(line));
             }
             Err(error) => {
-                tracing::warn!(task_id = turn.task_id().as_str(), error = &error as &dyn std::error::Error, "cannot read the inbox");
+                tracing::warn!(
+                    task_id = turn.task_id().as_str(),
+                    error = &error as &dyn std::error::Error,
+                    "cannot read the inbox"
+                );
                 deaf = true;
             }
         }

@@ -73,7 +73,10 @@ pub fn cancel_line() -> Result<Vec<u8>, AgentError> {
 /// What an agent says in one line.
 #[derive(Debug, PartialEq)]
 pub enum FromAgent {
-    Progress { parts: Vec<Part>, metadata: Option<JsonObject> },
+    Progress {
+        parts: Vec<Part>,
+        metadata: Option<JsonObject>,
+    },
     Artifact(ArtifactPiece),
     /// It wants to be told of messages that arrive.
     Inbox,
@@ -103,7 +106,8 @@ struct Members {
 ///
 /// Says in a few words what is wrong with it.
 pub fn parse(line: &[u8]) -> Result<FromAgent, String> {
-    let mut members: Members = serde_json::from_slice(line).map_err(|error| error.to_string().replace(" at line 1 column ", " at column "))?;
+    let mut members: Members =
+        serde_json::from_slice(line).map_err(|error| error.to_string().replace(" at line 1 column ", " at column "))?;
     let kind = std::mem::take(&mut members.r#type);
     let parsed = match kind.as_str() {
         "progress" => FromAgent::Progress { parts: members.said(&kind)?, metadata: members.metadata.take() },
@@ -200,7 +204,11 @@ mod tests {
     fn each_type_is_read() {
         let text = |text: &str| vec![text_part(text)];
         let artifact = ArtifactPiece {
-            artifact: wire::Artifact { artifact_id: "a".to_owned(), parts: vec![Part::data(serde_json::Value::Null)], ..Default::default() },
+            artifact: wire::Artifact {
+                artifact_id: "a".to_owned(),
+                parts: vec![Part::data(serde_json::Value::Null)],
+                ..Default::default()
+            },
             append: true,
             last_chunk: true,
             metadata: None,

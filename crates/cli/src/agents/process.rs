@@ -118,7 +118,10 @@ impl Group {
 impl Process {
     /// Starts the command of a turn.
     pub fn start(spec: &CommandSpec, turn: &Turn) -> Result<(Self, Pipes), AgentError> {
-        let mut child = spec.to_command(turn).spawn().map_err(|error| AgentError::new(format!("cannot start the command: {error}")))?;
+        let mut child = spec
+            .to_command(turn)
+            .spawn()
+            .map_err(|error| AgentError::new(format!("cannot start the command: {error}")))?;
         let pid = child.id().and_then(|pid| i32::try_from(pid).ok()).and_then(Pid::from_raw);
         let pipes = (child.stdin.take(), child.stdout.take(), child.stderr.take());
         let process = Self { child, group: Group(pid) };
@@ -154,7 +157,11 @@ pub async fn feed(mut stdin: ChildStdin, bytes: &[u8]) {
 }
 
 /// Reads from a pipe; `None` at its end, or when nothing comes although the command has ended.
-pub async fn read_some(pipe: &mut (impl AsyncRead + Unpin), buffer: &mut Vec<u8>, ended: &CancellationToken) -> Option<usize> {
+pub async fn read_some(
+    pipe: &mut (impl AsyncRead + Unpin),
+    buffer: &mut Vec<u8>,
+    ended: &CancellationToken,
+) -> Option<usize> {
     let leftover = async {
         ended.cancelled().await;
         tokio::time::sleep(LEFTOVER_OUTPUT_MAX).await;
@@ -198,7 +205,11 @@ pub async fn stop_when_canceled(turn: &Turn, group: Group, kill_after: Duration)
 }
 
 /// Waits for a command while something else keeps an eye on it, and says so in `ended`.
-pub async fn watch(process: &mut Process, keeper: impl Future<Output = ()>, ended: &CancellationToken) -> std::io::Result<ExitStatus> {
+pub async fn watch(
+    process: &mut Process,
+    keeper: impl Future<Output = ()>,
+    ended: &CancellationToken,
+) -> std::io::Result<ExitStatus> {
     let mut keeper = pin!(keeper);
     let mut waiting = pin!(process.ended());
     let status = tokio::select! {

@@ -6,8 +6,8 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
 use longhaul_engine::{
-    Agent, Config, Engine, EngineParts, EventStream, HistoryLimit, RandomIds, Scope, SendReply, SendRequest, SubscribeRequest, SystemClock,
-    TurnRequest,
+    Agent, Config, Engine, EngineParts, EventStream, HistoryLimit, RandomIds, Scope, SendReply, SendRequest,
+    SubscribeRequest, SystemClock, TurnRequest,
 };
 use longhaul_protocol::wire::{self, Part, PartContent};
 use longhaul_protocol::{Message, Role};
@@ -67,7 +67,10 @@ impl Bench {
         SendRequest {
             scope: Scope::default(),
             message: Message::new(message).expect("it is valid"),
-            request: TurnRequest { accepted_output_modes: vec!["text/plain".to_owned(), "image/*".to_owned()], ..TurnRequest::default() },
+            request: TurnRequest {
+                accepted_output_modes: vec!["text/plain".to_owned(), "image/*".to_owned()],
+                ..TurnRequest::default()
+            },
             history: HistoryLimit::All,
             return_immediately: false,
         }

@@ -78,7 +78,9 @@ impl CardSettings {
             ("documentation_url", &mut self.documentation_url),
             ("icon_url", &mut self.icon_url),
         ] {
-            if let Some(text) = section.checked(key, |text| if text.trim().is_empty() { Err("not empty".to_owned()) } else { Ok(()) })? {
+            if let Some(text) = section
+                .checked(key, |text| if text.trim().is_empty() { Err("not empty".to_owned()) } else { Ok(()) })?
+            {
                 *to = Some(text);
             }
         }
@@ -91,11 +93,13 @@ impl CardSettings {
         set_modes(&mut section, "output_modes", &mut self.output_modes)?;
         section.set_flag("streaming", &mut self.streaming)?;
         section.set_flag("grpc", &mut self.grpc)?;
-        let skills: Vec<AgentSkill> = section.sections("skills")?.into_iter().map(read_skill).collect::<Result<_, _>>()?;
+        let skills: Vec<AgentSkill> =
+            section.sections("skills")?.into_iter().map(read_skill).collect::<Result<_, _>>()?;
         if !skills.is_empty() {
             self.skills = skills;
         }
-        let extensions: Vec<AgentExtension> = section.sections("extensions")?.into_iter().map(read_extension).collect::<Result<_, _>>()?;
+        let extensions: Vec<AgentExtension> =
+            section.sections("extensions")?.into_iter().map(read_extension).collect::<Result<_, _>>()?;
         if !extensions.is_empty() {
             self.extensions = extensions;
         }
@@ -122,8 +126,18 @@ impl CardSettings {
 
     /// The card, without its interfaces.
     pub fn to_card(&self, served: ServedAgent<'_>) -> AgentCard {
-        let Self { name, description, version, provider, documentation_url, icon_url, input_modes, output_modes, skills, .. } =
-            self.clone().with_defaults(served);
+        let Self {
+            name,
+            description,
+            version,
+            provider,
+            documentation_url,
+            icon_url,
+            input_modes,
+            output_modes,
+            skills,
+            ..
+        } = self.clone().with_defaults(served);
         AgentCard {
             name: name.unwrap_or_default(),
             description: description.unwrap_or_default(),
@@ -157,7 +171,9 @@ fn texts(texts: &[&str]) -> Vec<String> {
 
 fn default_name(served: ServedAgent<'_>) -> String {
     match served {
-        ServedAgent::Exec(command) | ServedAgent::ExecJsonl(command) => program_of(command).unwrap_or("longhaul").to_owned(),
+        ServedAgent::Exec(command) | ServedAgent::ExecJsonl(command) => {
+            program_of(command).unwrap_or("longhaul").to_owned()
+        }
         ServedAgent::Demo => "Longhaul demo".to_owned(),
     }
 }
@@ -184,7 +200,15 @@ fn default_input_modes(served: ServedAgent<'_>) -> &'static [&'static str] {
     match served {
         ServedAgent::Exec(_) => &["text/plain"],
         ServedAgent::ExecJsonl(_) => &["text/plain", "application/json"],
-        ServedAgent::Demo => &["text/plain", "application/json", "application/octet-stream", "text/*", "application/*", "image/*", "audio/*"],
+        ServedAgent::Demo => &[
+            "text/plain",
+            "application/json",
+            "application/octet-stream",
+            "text/*",
+            "application/*",
+            "image/*",
+            "audio/*",
+        ],
     }
 }
 
@@ -201,7 +225,14 @@ fn default_skill(served: ServedAgent<'_>, name: String, description: String) -> 
         ServedAgent::Exec(_) | ServedAgent::ExecJsonl(_) => ("run", &["command"], &[]),
         ServedAgent::Demo => ("demo", &["demo", "test"], &["echo hello", "slow 3", "chunks 200", "input"]),
     };
-    AgentSkill { id: id.to_owned(), name, description, tags: texts(tags), examples: texts(examples), ..AgentSkill::default() }
+    AgentSkill {
+        id: id.to_owned(),
+        name,
+        description,
+        tags: texts(tags),
+        examples: texts(examples),
+        ..AgentSkill::default()
+    }
 }
 
 /// What Longhaul offers beyond the protocol. A client that ignores it loses nothing, so none is required.
@@ -221,9 +252,15 @@ fn our_extensions() -> Vec<AgentExtension> {
 
 fn set_modes(section: &mut Section<'_>, key: &'static str, to: &mut Vec<String>) -> Result<(), ConfigError> {
     section.set_list(key, to)?;
-    let good = |mode: &String| mode.is_ascii() && (mode == "*" || rules::media_type_matches("*/*", mode) && mode.contains('/'));
+    let good = |mode: &String| {
+        mode.is_ascii() && (mode == "*" || rules::media_type_matches("*/*", mode) && mode.contains('/'))
+    };
     match to.iter().find(|mode| !good(mode)) {
-        Some(bad) => Err(section.error(key, format_args!("holds {bad:?}, which is no media type"), "write \"text/plain\", \"image/*\" or \"*/*\"")),
+        Some(bad) => Err(section.error(
+            key,
+            format_args!("holds {bad:?}, which is no media type"),
+            "write \"text/plain\", \"image/*\" or \"*/*\"",
+        )),
         None => Ok(()),
     }
 }

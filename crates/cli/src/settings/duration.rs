@@ -30,7 +30,14 @@ mod tests {
 
     #[test]
     fn what_is_written_is_read() {
-        for (text, millis) in [("500ms", 500), ("1500ms", 1_500), ("30s", 30_000), ("5m", 300_000), ("24h", 86_400_000), ("7d", 604_800_000)] {
+        for (text, millis) in [
+            ("500ms", 500),
+            ("1500ms", 1_500),
+            ("30s", 30_000),
+            ("5m", 300_000),
+            ("24h", 86_400_000),
+            ("7d", 604_800_000),
+        ] {
             assert_eq!(parse(text), Some(Duration::from_millis(millis)), "{text}");
             assert_eq!(format(Duration::from_millis(millis)), text);
         }

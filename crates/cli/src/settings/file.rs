@@ -9,7 +9,10 @@ use toml::Table;
 
 use super::layer::{check_filter, check_listen, check_public_url, postgres_is_not_here};
 use super::section::{Document, Section};
-use super::{AgentCommand, AgentSettings, ConfigError, LogFormat, LogSettings, ServerSettings, Settings, StoreKind, StoreSettings};
+use super::{
+    AgentCommand, AgentSettings, ConfigError, LogFormat, LogSettings, ServerSettings, Settings, StoreKind,
+    StoreSettings,
+};
 
 /// The file that is read when none is named, if it is there.
 pub const FILE_NAME: &str = "longhaul.toml";
@@ -27,8 +30,9 @@ impl Source {
     /// Reads a file.
     pub fn read(path: &Path) -> Result<Self, ConfigError> {
         let file = path.display().to_string();
-        let text = std::fs::read_to_string(path)
-            .map_err(|error| ConfigError::new(&*file, format!("cannot be read: {error}"), "check the path given with --config"))?;
+        let text = std::fs::read_to_string(path).map_err(|error| {
+            ConfigError::new(&*file, format!("cannot be read: {error}"), "check the path given with --config")
+        })?;
         Self::parse(file, &text)
     }
 
@@ -37,7 +41,11 @@ impl Source {
         let file = file.into();
         match text.parse() {
             Ok(table) => Ok(Self { file, table }),
-            Err(error) => Err(ConfigError::new(file, format!("is not TOML: {}", error.to_string().trim_end()), "correct the line shown")),
+            Err(error) => Err(ConfigError::new(
+                file,
+                format!("is not TOML: {}", error.to_string().trim_end()),
+                "correct the line shown",
+            )),
         }
     }
 
@@ -65,7 +73,10 @@ pub fn all_keys() -> Vec<String> {
 
 /// What makes every table of a list valid.
 fn sample() -> Table {
-    ["id", "name", "description", "uri", "organization", "url"].map(|key| (key.to_owned(), "urn:x".into())).into_iter().collect()
+    ["id", "name", "description", "uri", "organization", "url"]
+        .map(|key| (key.to_owned(), "urn:x".into()))
+        .into_iter()
+        .collect()
 }
 
 fn apply(settings: &mut Settings, mut root: Section<'_>) -> Result<(), ConfigError> {
@@ -99,7 +110,8 @@ fn server(server: &mut ServerSettings, mut section: Section<'_>) -> Result<(), C
 
 fn check_prefix(prefix: &str) -> Result<(), String> {
     let plain = |byte: u8| byte.is_ascii_alphanumeric() || b"-._~".contains(&byte);
-    let good = |segment: &str| !segment.is_empty() && segment.bytes().all(plain) && segment.bytes().any(|byte| byte != b'.');
+    let good =
+        |segment: &str| !segment.is_empty() && segment.bytes().all(plain) && segment.bytes().any(|byte| byte != b'.');
     match prefix.strip_prefix('/') {
         _ if prefix.is_empty() => Ok(()),
         Some(path) if path.split('/').all(good) => Ok(()),
@@ -113,7 +125,11 @@ fn store(store: &mut StoreSettings, mut section: Section<'_>) -> Result<(), Conf
     if let Some(data) = section.checked("data", not_empty)? {
         store.data = data.into();
     }
-    section.set_choice("synchronous", &mut store.synchronous, &[("full", Synchronous::Full), ("normal", Synchronous::Normal)])?;
+    section.set_choice(
+        "synchronous",
+        &mut store.synchronous,
+        &[("full", Synchronous::Full), ("normal", Synchronous::Normal)],
+    )?;
     section.finish()
 }
 
@@ -124,9 +140,14 @@ fn not_empty(text: &str) -> Result<(), String> {
 fn agent(agent: &mut AgentSettings, mut section: Section<'_>) -> Result<(), ConfigError> {
     let exec = section.checked("exec", a_command)?;
     let exec_jsonl = section.checked("exec_jsonl", |command| {
-        if exec.is_some() { Err("absent beside agent.exec, since one server has one agent".to_owned()) } else { a_command(command) }
+        if exec.is_some() {
+            Err("absent beside agent.exec, since one server has one agent".to_owned())
+        } else {
+            a_command(command)
+        }
     })?;
-    agent.command = exec.clone().map(AgentCommand::Exec).or(exec_jsonl.map(AgentCommand::ExecJsonl)).or(agent.command.take());
+    agent.command =
+        exec.clone().map(AgentCommand::Exec).or(exec_jsonl.map(AgentCommand::ExecJsonl)).or(agent.command.take());
     if let Some(dir) = section.checked("working_dir", not_empty)? {
         agent.working_dir = Some(dir.into());
     }
@@ -141,8 +162,16 @@ fn agent(agent: &mut AgentSettings, mut section: Section<'_>) -> Result<(), Conf
     }
     section.set_number("attempts_max", &mut agent.attempts_max, 1..=100)?;
     section.set_duration("cancel_grace", &mut agent.cancel_grace, Duration::ZERO..=Duration::from_secs(300))?;
-    section.set_duration("accept_timeout", &mut agent.accept_timeout, Duration::from_millis(10)..=Duration::from_secs(60))?;
-    section.set_choice("dedup", &mut agent.dedup, &[("requested", DedupMode::Requested), ("always", DedupMode::Always)])?;
+    section.set_duration(
+        "accept_timeout",
+        &mut agent.accept_timeout,
+        Duration::from_millis(10)..=Duration::from_secs(60),
+    )?;
+    section.set_choice(
+        "dedup",
+        &mut agent.dedup,
+        &[("requested", DedupMode::Requested), ("always", DedupMode::Always)],
+    )?;
     section.set_duration("dedup_window", &mut agent.dedup_window, Duration::from_secs(1)..=365 * DAY)?;
     section.finish()
 }

@@ -49,9 +49,12 @@ impl Layer {
     /// What the environment says. A variable that is empty says nothing; `RUST_LOG` is heard when `LONGHAUL_LOG` is not
     /// set, and ignored when it makes no sense to us: it is not ours alone.
     pub fn of_environment(get: impl Fn(&str) -> Option<String>) -> Self {
-        let set = |variable: &'static str| get(variable).filter(|value| !value.is_empty()).map(|value| (variable, value));
+        let set =
+            |variable: &'static str| get(variable).filter(|value| !value.is_empty()).map(|value| (variable, value));
         Self::of(|_, variable| match variable {
-            "LONGHAUL_LOG" => set(variable).or_else(|| set("RUST_LOG").filter(|(_, filter)| check_filter(filter).is_ok())),
+            "LONGHAUL_LOG" => {
+                set(variable).or_else(|| set("RUST_LOG").filter(|(_, filter)| check_filter(filter).is_ok()))
+            }
             _ => set(variable),
         })
     }
@@ -100,7 +103,9 @@ impl Layer {
 impl Said {
     fn checked(&self, check: impl Fn(&str) -> Result<(), String>) -> Result<String, ConfigError> {
         let Self { place, value } = self;
-        check(value).map_err(|wanted| ConfigError::new(*place, format!("is {value:?}, and must be {wanted}"), format!("change {place}")))?;
+        check(value).map_err(|wanted| {
+            ConfigError::new(*place, format!("is {value:?}, and must be {wanted}"), format!("change {place}"))
+        })?;
         Ok(value.clone())
     }
 
@@ -110,7 +115,11 @@ impl Said {
         found.map(|(_, choice)| *choice).ok_or_else(|| {
             let names: Vec<&str> = choices.iter().map(|(name, _)| *name).collect();
             let near = nearest(value, names.iter().copied()).or(names.first().copied()).unwrap_or_default();
-            ConfigError::new(*place, format!("is {value:?}, and must be one of {}", names.join(", ")), format!("write {place} {near}"))
+            ConfigError::new(
+                *place,
+                format!("is {value:?}, and must be one of {}", names.join(", ")),
+                format!("write {place} {near}"),
+            )
         })
     }
 }
@@ -147,7 +156,9 @@ pub fn check_filter(filter: &str) -> Result<(), String> {
     let wanted = "error, warn, info, debug, trace, or a filter like \"warn,longhaul_engine=debug\"";
     // A word that is no level would be taken for the name of a crate, and silence all others.
     let bare = filter.split(',').find(|part| !part.contains(['=', '[']));
-    let level = |word: &str| ["off", "error", "warn", "info", "debug", "trace"].contains(&word.trim().to_ascii_lowercase().as_str());
+    let level = |word: &str| {
+        ["off", "error", "warn", "info", "debug", "trace"].contains(&word.trim().to_ascii_lowercase().as_str())
+    };
     match EnvFilter::try_new(filter) {
         Ok(_) if bare.is_none_or(level) => Ok(()),
         _ => Err(wanted.to_owned()),

@@ -68,12 +68,20 @@ impl<'a> Section<'a> {
     }
 
     /// A text that `check` agrees with; it says what is wanted otherwise.
-    pub fn checked(&mut self, key: &'static str, check: impl Fn(&str) -> Result<(), String>) -> Result<Option<String>, ConfigError> {
+    pub fn checked(
+        &mut self,
+        key: &'static str,
+        check: impl Fn(&str) -> Result<(), String>,
+    ) -> Result<Option<String>, ConfigError> {
         let text = self.text(key)?;
         if let Some(text) = &text
             && let Err(wanted) = check(text)
         {
-            return Err(self.error(key, format_args!("is {text:?}, and must be {wanted}"), format!("change {key} in the file")));
+            return Err(self.error(
+                key,
+                format_args!("is {text:?}, and must be {wanted}"),
+                format!("change {key} in the file"),
+            ));
         }
         Ok(text)
     }
@@ -98,7 +106,9 @@ impl<'a> Section<'a> {
         match self.value(key) {
             None => {}
             Some(Value::Boolean(flag)) => *to = *flag,
-            Some(other) => return Err(self.wrong(key, other, "true or false", format!("write {key} = true, without quotes"))),
+            Some(other) => {
+                return Err(self.wrong(key, other, "true or false", format!("write {key} = true, without quotes")));
+            }
         }
         Ok(())
     }
@@ -111,11 +121,15 @@ impl<'a> Section<'a> {
         let wanted = format!("a whole number between {} and {}", range.start(), range.end());
         match self.value(key) {
             None => Ok(None),
-            Some(value @ Value::Integer(number)) => match N::try_from(*number).ok().filter(|number| range.contains(number)) {
-                Some(number) => Ok(Some(number)),
-                None => Err(self.wrong(key, value, &wanted, "choose a number in that range")),
-            },
-            Some(other) => Err(self.wrong(key, other, &wanted, format!("write it without quotes: {key} = {}", range.start()))),
+            Some(value @ Value::Integer(number)) => {
+                match N::try_from(*number).ok().filter(|number| range.contains(number)) {
+                    Some(number) => Ok(Some(number)),
+                    None => Err(self.wrong(key, value, &wanted, "choose a number in that range")),
+                }
+            }
+            Some(other) => {
+                Err(self.wrong(key, other, &wanted, format!("write it without quotes: {key} = {}", range.start())))
+            }
         }
     }
 
@@ -129,9 +143,15 @@ impl<'a> Section<'a> {
     }
 
     /// Puts a duration where it belongs, if it is there.
-    pub fn set_duration(&mut self, key: &'static str, to: &mut Duration, range: RangeInclusive<Duration>) -> Result<(), ConfigError> {
+    pub fn set_duration(
+        &mut self,
+        key: &'static str,
+        to: &mut Duration,
+        range: RangeInclusive<Duration>,
+    ) -> Result<(), ConfigError> {
         let Some(value) = self.value(key) else { return Ok(()) };
-        let wanted = format!("a duration between {} and {}", duration::format(*range.start()), duration::format(*range.end()));
+        let wanted =
+            format!("a duration between {} and {}", duration::format(*range.start()), duration::format(*range.end()));
         match value.as_str().and_then(duration::parse) {
             Some(given) if range.contains(&given) => *to = given,
             Some(_) => return Err(self.wrong(key, value, &wanted, "choose a duration in that range")),
@@ -141,11 +161,17 @@ impl<'a> Section<'a> {
     }
 
     /// Puts one of several choices where it belongs, if it is there.
-    pub fn set_choice<T: Copy>(&mut self, key: &'static str, to: &mut T, choices: &[(&str, T)]) -> Result<(), ConfigError> {
+    pub fn set_choice<T: Copy>(
+        &mut self,
+        key: &'static str,
+        to: &mut T,
+        choices: &[(&str, T)],
+    ) -> Result<(), ConfigError> {
         let Some(text) = self.text(key)? else { return Ok(()) };
         let Some((_, choice)) = choices.iter().find(|(name, _)| *name == text) else {
             let names: Vec<&str> = choices.iter().map(|(name, _)| *name).collect();
-            let near = nearest(&text, names.iter().copied()).unwrap_or_else(|| names.first().copied().unwrap_or_default());
+            let near =
+                nearest(&text, names.iter().copied()).unwrap_or_else(|| names.first().copied().unwrap_or_default());
             let message = format_args!("is {text:?}, and must be one of {}", names.join(", "));
             return Err(self.error(key, message, format!("write {key} = {near:?}")));
         };
@@ -156,8 +182,11 @@ impl<'a> Section<'a> {
     /// A list of texts, if it is there.
     pub fn list(&mut self, key: &'static str) -> Result<Option<Vec<String>>, ConfigError> {
         let Some(value) = self.value(key) else { return Ok(None) };
-        let texts = value.as_array().and_then(|items| items.iter().map(|item| item.as_str().map(str::to_owned)).collect());
-        texts.map(Some).ok_or_else(|| self.wrong(key, value, "a list of texts", format!("write {key} = [\"…\", \"…\"]")))
+        let texts =
+            value.as_array().and_then(|items| items.iter().map(|item| item.as_str().map(str::to_owned)).collect());
+        texts
+            .map(Some)
+            .ok_or_else(|| self.wrong(key, value, "a list of texts", format!("write {key} = [\"…\", \"…\"]")))
     }
 
     /// Puts a list of texts where it belongs, if it is there.
@@ -174,7 +203,9 @@ impl<'a> Section<'a> {
         });
         let path = join(&self.key_path, key);
         // The values may be secrets, so they are not repeated.
-        texts.map(Some).ok_or_else(|| self.error(key, "must be a table of texts", format!("write [{path}], and below it NAME = \"…\"")))
+        texts.map(Some).ok_or_else(|| {
+            self.error(key, "must be a table of texts", format!("write [{path}], and below it NAME = \"…\""))
+        })
     }
 
     /// Anything, as a table.
@@ -192,7 +223,14 @@ impl<'a> Section<'a> {
         let table = match self.value(key) {
             None => None,
             Some(Value::Table(table)) => Some(table),
-            Some(other) => return Err(self.wrong(key, other, "a table", format!("begin it with [{key_path}] on a line of its own"))),
+            Some(other) => {
+                return Err(self.wrong(
+                    key,
+                    other,
+                    "a table",
+                    format!("begin it with [{key_path}] on a line of its own"),
+                ));
+            }
         };
         Ok(Section { document: self.document, path, key_path, table, known: Vec::new() })
     }
@@ -206,8 +244,10 @@ impl<'a> Section<'a> {
     pub fn sections(&mut self, key: &'static str) -> Result<Vec<Section<'a>>, ConfigError> {
         let Some(value) = self.value(key) else { return Ok(Vec::new()) };
         let (path, key_path, document) = (join(&self.path, key), join(&self.key_path, key), self.document);
-        let tables: Option<Vec<&Table>> = value.as_array().and_then(|items| items.iter().map(Value::as_table).collect());
-        let tables = tables.ok_or_else(|| self.wrong(key, value, "a list of tables", format!("begin each with [[{key_path}]]")))?;
+        let tables: Option<Vec<&Table>> =
+            value.as_array().and_then(|items| items.iter().map(Value::as_table).collect());
+        let tables = tables
+            .ok_or_else(|| self.wrong(key, value, "a list of tables", format!("begin each with [[{key_path}]]")))?;
         let section = |(place, table)| Section {
             document,
             path: format!("{path}[{place}]"),
@@ -226,9 +266,10 @@ impl<'a> Section<'a> {
         let elsewhere = || {
             let last = |path: &'a String| path.rsplit('.').next().unwrap_or(path);
             let same = self.document.keys.iter().find(|path| last(path) == unknown);
-            same.cloned().or_else(|| nearest(unknown, self.document.keys.iter().map(last)).and_then(|near| {
-                self.document.keys.iter().find(|path| last(path) == near).cloned()
-            }))
+            same.cloned().or_else(|| {
+                nearest(unknown, self.document.keys.iter().map(last))
+                    .and_then(|near| self.document.keys.iter().find(|path| last(path) == near).cloned())
+            })
         };
         let hint = match here.or_else(elsewhere) {
             Some(near) => format!("did you mean {near}? docs/config.md lists all keys"),

@@ -8,7 +8,9 @@ fn read(text: &str) -> Result<Settings, ConfigError> {
 }
 
 fn environment(variables: &[(&str, &str)]) -> Layer {
-    Layer::of_environment(|name| variables.iter().find(|(known, _)| *known == name).map(|(_, value)| (*value).to_owned()))
+    Layer::of_environment(|name| {
+        variables.iter().find(|(known, _)| *known == name).map(|(_, value)| (*value).to_owned())
+    })
 }
 
 fn flags(given: &[(&'static str, &str)]) -> Layer {
@@ -71,8 +73,13 @@ format = "json"
 
 #[test]
 fn later_layers_win() {
-    let file = Source::parse("longhaul.toml", "server.listen = '127.0.0.1:1'\nstore.data = 'from-file'\nlog.level = 'warn'\nagent.exec = 'cat'").expect("it is read");
-    let environment = environment(&[("LONGHAUL_LISTEN", "127.0.0.1:2"), ("LONGHAUL_DATA", "from-env"), ("LONGHAUL_STORE", "")]);
+    let file = Source::parse(
+        "longhaul.toml",
+        "server.listen = '127.0.0.1:1'\nstore.data = 'from-file'\nlog.level = 'warn'\nagent.exec = 'cat'",
+    )
+    .expect("it is read");
+    let environment =
+        environment(&[("LONGHAUL_LISTEN", "127.0.0.1:2"), ("LONGHAUL_DATA", "from-env"), ("LONGHAUL_STORE", "")]);
     let flags = flags(&[("--listen", "127.0.0.1:3"), ("--exec-jsonl", "agent")]);
     let settings = Settings::layered(Some(&file), &environment, &flags).expect("all is well");
     assert_eq!(settings.server.listen, "127.0.0.1:3");
@@ -165,8 +172,17 @@ fn flags_and_variables_are_named_when_they_are_wrong() {
     let told = |layer: Layer| Settings::layered(None, &Layer::default(), &layer).expect_err("it is wrong").to_string();
     assert!(told(flags(&[("--listen", "x")])).starts_with("--listen: is \"x\""));
     assert!(told(environment(&[("LONGHAUL_STORE", "postgres://x")])).contains("LONGHAUL_STORE: is \"postgres://x\""));
-    assert!(told(flags(&[("--exec", "a"), ("--exec-jsonl", "b")])).contains("--exec-jsonl: cannot be used together with --exec"));
-    assert_eq!(Settings::layered(None, &environment(&[("RUST_LOG", "no_such_crate")]), &Layer::default()).expect("ours alone counts").log.level, "info");
+    assert!(
+        told(flags(&[("--exec", "a"), ("--exec-jsonl", "b")]))
+            .contains("--exec-jsonl: cannot be used together with --exec")
+    );
+    assert_eq!(
+        Settings::layered(None, &environment(&[("RUST_LOG", "no_such_crate")]), &Layer::default())
+            .expect("ours alone counts")
+            .log
+            .level,
+        "info"
+    );
 }
 
 #[test]
@@ -185,9 +201,20 @@ fn every_key_is_in_the_reference() {
 fn a_card_made_of_defaults_lacks_nothing() {
     for served in [ServedAgent::Exec("tr a-z A-Z"), ServedAgent::ExecJsonl("TOKEN=x python3 a.py"), ServedAgent::Demo] {
         let card = CardSettings::default().to_card(served);
-        let filled = [&card.name, &card.description, &card.version, &card.skills[0].id, &card.skills[0].name, &card.skills[0].description];
+        let filled = [
+            &card.name,
+            &card.description,
+            &card.version,
+            &card.skills[0].id,
+            &card.skills[0].name,
+            &card.skills[0].description,
+        ];
         assert!(filled.iter().all(|text| !text.is_empty()), "{card:?}");
-        assert!(!card.default_input_modes.is_empty() && !card.default_output_modes.is_empty() && !card.skills[0].tags.is_empty());
+        assert!(
+            !card.default_input_modes.is_empty()
+                && !card.default_output_modes.is_empty()
+                && !card.skills[0].tags.is_empty()
+        );
     }
     assert_eq!(CardSettings::default().to_card(ServedAgent::Exec("/usr/bin/tr a-z A-Z")).name, "tr");
     assert_eq!(CardSettings::default().to_card(ServedAgent::ExecJsonl("TOKEN=x python3 a.py")).name, "python3");
@@ -202,7 +229,10 @@ fn the_card_says_what_the_file_says() {
     let capabilities = card.capabilities.expect("it has them");
     assert_eq!((capabilities.streaming, capabilities.extensions.len()), (Some(false), 4));
     let params = capabilities.extensions[3].params.clone().expect("it has them");
-    assert_eq!(serde_json::Value::Object(params), serde_json::json!({"depth": 3, "names": ["a"], "inner": {"flag": false}}));
+    assert_eq!(
+        serde_json::Value::Object(params),
+        serde_json::json!({"depth": 3, "names": ["a"], "inner": {"flag": false}})
+    );
     let engine = settings.engine(served);
     assert_eq!(engine.input_modes, ["text/*", "image/png"]);
     assert_eq!((engine.workers_max, engine.attempts_max), (3, 1));

@@ -216,6 +216,7 @@ on_each_store! {
 }
 
 fn wire_object(text: &str) -> Option<longhaul_protocol::JsonObject> {
-    let part: wire::Part = json::from_json(format!("{{\"text\":\"\",\"metadata\":{text}}}").as_bytes()).expect("valid JSON");
+    let part: wire::Part =
+        json::from_json(format!("{{\"text\":\"\",\"metadata\":{text}}}").as_bytes()).expect("valid JSON");
     part.metadata
 }

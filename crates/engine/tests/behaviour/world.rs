@@ -6,7 +6,8 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
 use longhaul_engine::{
-    Config, Engine, EngineError, EngineParts, EventStream, HistoryLimit, Scope, SendReply, Store, StreamItem, SubscribeRequest,
+    Config, Engine, EngineError, EngineParts, EventStream, HistoryLimit, Scope, SendReply, Store, StreamItem,
+    SubscribeRequest,
 };
 use longhaul_protocol::{Owner, TaskState, Timestamp, json, wire};
 use longhaul_store::MemoryStore;
@@ -94,7 +95,8 @@ impl Place {
 
     /// An engine on a runtime of its own, which can be killed.
     pub async fn mortal(&self, agent: ScriptedAgent) -> Mortal {
-        let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(1).enable_all().build().expect("a runtime");
+        let runtime =
+            tokio::runtime::Builder::new_multi_thread().worker_threads(1).enable_all().build().expect("a runtime");
         let agent = Arc::new(agent);
         let engine = self.idle(&agent, config());
         let starting = engine.clone();

@@ -25,7 +25,10 @@ fn a_status_message_joins_the_history_when_the_next_status_replaces_it() {
         head = transition.head;
         assert_eq!(head.messages, history.len() as u64);
         let current = head.status_message.as_ref().map(|message| message.id().as_str());
-        assert!(!ids(&history).iter().any(|id| Some(*id) == current), "{current:?} is in the status and in the history");
+        assert!(
+            !ids(&history).iter().any(|id| Some(*id) == current),
+            "{current:?} is in the status and in the history"
+        );
     }
     assert_eq!(ids(&history), ["first", "progress-1", "queued", "progress-2", "question-1", "question-2"]);
     assert_eq!(head.status_message, Some(agent("closing")));

@@ -35,7 +35,13 @@ fn by() -> impl Strategy<Value = By> {
 
 /// Mostly what keeps a task alive, so that lives are long.
 fn kind() -> impl Strategy<Value = CommandKind> {
-    let lively = [CommandKind::Start, CommandKind::Message, CommandKind::RequireInput, CommandKind::RequireAuth, CommandKind::Resume];
+    let lively = [
+        CommandKind::Start,
+        CommandKind::Message,
+        CommandKind::RequireInput,
+        CommandKind::RequireAuth,
+        CommandKind::Resume,
+    ];
     prop_oneof![3 => proptest::sample::select(lively.to_vec()), 1 => proptest::sample::select(COMMANDS.to_vec())]
 }
 
@@ -70,7 +76,11 @@ impl Model {
             By::Zombie(epoch) => Writer::Agent { epoch },
         };
         let answer = decide(&before, command(kind, &id), writer, at(n));
-        prop_assert_eq!(&answer, &decide(&before, command(kind, &id), writer, at(n)), "the same question has one answer");
+        prop_assert_eq!(
+            &answer,
+            &decide(&before, command(kind, &id), writer, at(n)),
+            "the same question has one answer"
+        );
         match answer {
             Err(rejection) => self.check_rejection(&rejection, kind, writer),
             Ok(transition) => self.check_transition(&before, transition, kind, &id, writer),
@@ -99,7 +109,14 @@ impl Model {
         }
     }
 
-    fn check_transition(&mut self, before: &TaskHead, done: Transition, kind: CommandKind, id: &str, writer: Writer) -> TestCaseResult {
+    fn check_transition(
+        &mut self,
+        before: &TaskHead,
+        done: Transition,
+        kind: CommandKind,
+        id: &str,
+        writer: Writer,
+    ) -> TestCaseResult {
         if let Writer::Agent { epoch } = writer {
             prop_assert_eq!(epoch, before.epoch, "a zombie writes nothing");
         }
@@ -110,7 +127,11 @@ impl Model {
         }
         prop_assert_eq!(Some(done.head.state), self.expected(kind));
         let changed = done.head != *before || !silent;
-        prop_assert_eq!(done.head.version, before.version + u64::from(changed), "the version grows with a change, and only then");
+        prop_assert_eq!(
+            done.head.version,
+            before.version + u64::from(changed),
+            "the version grows with a change, and only then"
+        );
         prop_assert_eq!(done.is_empty(before), !changed);
         prop_assert_eq!(done.head.last_sequence, before.last_sequence, "the store counts events");
         prop_assert_eq!(done.head.epoch, before.epoch + u64::from(done.lease == Lease::Take));

@@ -45,7 +45,10 @@ fn progress_is_told_with_its_message_and_metadata() {
     let transition = step(&working(), progress, 7);
     assert_eq!(told(&transition), [TaskState::Working]);
     let update = &transition.updates[0];
-    assert_eq!((&update.message, &update.metadata, update.timestamp, update.rests), (&Some(agent("progress")), &Some(metadata), at(7), false));
+    assert_eq!(
+        (&update.message, &update.metadata, update.timestamp, update.rests),
+        (&Some(agent("progress")), &Some(metadata), at(7), false)
+    );
     assert_eq!(transition.lease, Lease::Keep);
     assert_eq!(transition.head.status_message, Some(agent("progress")));
 }
@@ -81,7 +84,11 @@ fn a_question_that_a_waiting_message_answers_commits_both_updates() {
     assert_eq!(told(&ask), [TaskState::InputRequired, TaskState::Working]);
     assert_eq!(ask.updates.iter().map(|update| update.rests).collect::<Vec<_>>(), [false, false]);
     assert_eq!((&ask.updates[0].message, &ask.updates[1].message), (&Some(agent("question")), &None));
-    assert_eq!(ask.history, [joins(agent("question"), 2)], "the question is asked in the first update and over in the second");
+    assert_eq!(
+        ask.history,
+        [joins(agent("question"), 2)],
+        "the question is asked in the first update and over in the second"
+    );
     assert_eq!(ask.lease, Lease::End);
     let next = &ask.head;
     assert_eq!((next.state, next.turn_message, &next.waiting), (TaskState::Working, 1, &vec![2]));
@@ -107,7 +114,11 @@ fn authorization_may_be_asked_for_before_the_work_begins() {
     assert_eq!(told(&ask), [TaskState::AuthRequired]);
     assert_eq!((ask.head.epoch, ask.head.due_at), (0, None));
     let head = after(&ask.head, reply("password"), 5);
-    assert_eq!((head.state, head.due_at, head.turn_message), (TaskState::Working, Some(at(5)), 2), "behind the first and the question");
+    assert_eq!(
+        (head.state, head.due_at, head.turn_message),
+        (TaskState::Working, Some(at(5)), 2),
+        "behind the first and the question"
+    );
 }
 
 #[test]
@@ -154,7 +165,11 @@ fn an_answer_becomes_the_next_turns_message() {
     let answer = step(&asking(), reply("answer"), 9);
     assert_eq!(told(&answer), [TaskState::Working]);
     assert_eq!(answer.updates[0].message, None);
-    assert_eq!(answer.history, [joins(agent("question"), 1), joins(user("answer"), 1)], "the question was asked before the answer came");
+    assert_eq!(
+        answer.history,
+        [joins(agent("question"), 1), joins(user("answer"), 1)],
+        "the question was asked before the answer came"
+    );
     let next = answer.head;
     assert_eq!((next.turn_message, next.messages, next.due_at, next.leased), (2, 3, Some(at(9)), false));
     assert!(next.waiting.is_empty());
@@ -167,7 +182,11 @@ fn an_agent_of_another_epoch_is_refused_in_every_state() {
         for epoch in [head.epoch + 1, head.epoch.wrapping_sub(1), 77] {
             for kind in COMMANDS {
                 let answer = decide(&head, command(kind, "late"), Writer::Agent { epoch }, at(9));
-                assert_eq!(answer, Err(Rejection::LeaseLost { held: epoch, current: head.epoch }), "{kind} in {state:?}");
+                assert_eq!(
+                    answer,
+                    Err(Rejection::LeaseLost { held: epoch, current: head.epoch }),
+                    "{kind} in {state:?}"
+                );
             }
         }
     }
@@ -180,7 +199,12 @@ fn an_agent_whose_turn_has_ended_is_refused() {
     for head in [submitted(), asked, answered] {
         for kind in COMMANDS {
             let answer = decide(&head, command(kind, "late"), Writer::Agent { epoch: head.epoch }, at(9));
-            assert_eq!(answer, Err(Rejection::LeaseLost { held: head.epoch, current: head.epoch }), "{kind} in {:?}", head.state);
+            assert_eq!(
+                answer,
+                Err(Rejection::LeaseLost { held: head.epoch, current: head.epoch }),
+                "{kind} in {:?}",
+                head.state
+            );
         }
     }
 }
@@ -194,11 +218,13 @@ fn the_same_end_again_by_the_same_attempt_changes_nothing() {
         (TaskState::Canceled, CommandKind::FinishCancel),
     ] {
         let head = head_in(state);
-        let again = decide(&head, command(kind, "again"), Writer::Agent { epoch: head.epoch }, at(99)).expect("a retried write");
+        let again = decide(&head, command(kind, "again"), Writer::Agent { epoch: head.epoch }, at(99))
+            .expect("a retried write");
         assert!(again.is_empty(&head) && again.updates.is_empty() && again.history.is_empty());
         assert_eq!((again.head, again.lease, again.tell_agent), (head.clone(), Lease::Keep, false));
         for other in COMMANDS.into_iter().filter(|other| *other != kind) {
-            decide(&head, command(other, "late"), Writer::Agent { epoch: head.epoch }, at(99)).expect_err("another write");
+            decide(&head, command(other, "late"), Writer::Agent { epoch: head.epoch }, at(99))
+                .expect_err("another write");
         }
         for writer in [Writer::Engine, Writer::Caller, Writer::Agent { epoch: head.epoch + 1 }] {
             decide(&head, command(kind, "again"), writer, at(99)).expect_err("another writer");
@@ -217,7 +243,11 @@ fn an_end_is_told_once_and_clears_what_was_to_be_done() {
         assert_eq!(end.lease, Lease::End);
         let next = end.head;
         assert_eq!((next.leased, next.due_at, next.cancel_requested), (false, None, false));
-        assert_eq!((next.waiting.len(), next.messages, next.version), (0, 2, head.version + 1), "the message stays in the history");
+        assert_eq!(
+            (next.waiting.len(), next.messages, next.version),
+            (0, 2, head.version + 1),
+            "the message stays in the history"
+        );
     }
 }
 
@@ -228,7 +258,10 @@ fn a_task_that_nobody_works_on_is_canceled_at_once() {
         let cancel = decide(&head, Command::Cancel, Writer::Caller, at(9)).expect("a cancel");
         assert_eq!(told(&cancel), [TaskState::Canceled]);
         assert!(!cancel.tell_agent);
-        assert_eq!((cancel.head.state, cancel.head.due_at, cancel.head.version), (TaskState::Canceled, None, head.version + 1));
+        assert_eq!(
+            (cancel.head.state, cancel.head.due_at, cancel.head.version),
+            (TaskState::Canceled, None, head.version + 1)
+        );
     }
 }
 
@@ -250,7 +283,8 @@ fn a_canceled_turn_may_still_end_as_it_likes() {
     let writer = Writer::Agent { epoch: head.epoch };
     let completed = decide(&head, command(CommandKind::Complete, "closing"), writer, at(4)).expect("in time");
     assert_eq!(completed.head.state, TaskState::Completed);
-    let canceled = decide(&head, Command::FinishCancel { message: None }, Writer::Engine, at(4)).expect("the grace is over");
+    let canceled =
+        decide(&head, Command::FinishCancel { message: None }, Writer::Engine, at(4)).expect("the grace is over");
     assert_eq!(canceled.head.state, TaskState::Canceled);
     let late = decide(&canceled.head, command(CommandKind::Complete, "closing"), writer, at(5));
     late.expect_err("a canceled task stays canceled");
@@ -266,10 +300,17 @@ fn a_wish_to_cancel_outlives_the_turn_that_asks() {
 
 #[test]
 fn rejections_say_what_was_asked_of_what() {
-    let told = |head: &TaskHead, command, writer| decide(head, command, writer, at(9)).expect_err("a refusal").to_string();
+    let told =
+        |head: &TaskHead, command, writer| decide(head, command, writer, at(9)).expect_err("a refusal").to_string();
     let complete = Command::Complete { message: None };
-    assert_eq!(told(&submitted(), complete.clone(), Writer::Engine), "cannot complete a task in state TASK_STATE_SUBMITTED");
-    assert_eq!(told(&head_in(TaskState::Failed), Command::Cancel, Writer::Caller), "the task has ended in state TASK_STATE_FAILED");
+    assert_eq!(
+        told(&submitted(), complete.clone(), Writer::Engine),
+        "cannot complete a task in state TASK_STATE_SUBMITTED"
+    );
+    assert_eq!(
+        told(&head_in(TaskState::Failed), Command::Cancel, Writer::Caller),
+        "the task has ended in state TASK_STATE_FAILED"
+    );
     let zombie = told(&working(), complete, Writer::Agent { epoch: 0 });
     assert_eq!(zombie, "the lease of epoch 0 is over, the task is at epoch 1");
 }

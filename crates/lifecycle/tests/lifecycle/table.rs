@@ -1,5 +1,7 @@
 use longhaul_lifecycle::{CommandKind, Rejection, TaskHead, Writer, decide};
-use longhaul_protocol::TaskState::{self, AuthRequired, Canceled, Completed, Failed, InputRequired, Rejected, Submitted, Working};
+use longhaul_protocol::TaskState::{
+    self, AuthRequired, Canceled, Completed, Failed, InputRequired, Rejected, Submitted, Working,
+};
 
 use crate::support::{at, command, head_in};
 
@@ -52,7 +54,9 @@ fn check(head: &TaskHead, kind: CommandKind, expected: Option<TaskState>) {
         let answer = decide(head, command(kind, "message"), writer, at(9));
         match (answer, expected) {
             (Ok(transition), Some(next)) => assert_eq!(transition.head.state, next, "{kind} a task in {state:?}"),
-            (Err(Rejection::Ended(told)), None) => assert!(state.is_terminal() && told == state, "{kind} a task in {state:?}"),
+            (Err(Rejection::Ended(told)), None) => {
+                assert!(state.is_terminal() && told == state, "{kind} a task in {state:?}")
+            }
             (Err(rejection), None) => {
                 assert!(!state.is_terminal());
                 assert_eq!(rejection, Rejection::NotApplicable { state, command: kind });

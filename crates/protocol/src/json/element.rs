@@ -152,14 +152,8 @@ impl Visitor<'_> for Base64Visitor {
     }
 
     fn visit_str<E: Error>(self, text: &str) -> Result<Bytes, E> {
-        let engine = if text.contains(['-', '_']) {
-            URL_SAFE
-        } else {
-            STANDARD
-        };
-        let bytes = engine
-            .decode(text)
-            .map_err(|_| E::custom("must be base64"))?;
+        let engine = if text.contains(['-', '_']) { URL_SAFE } else { STANDARD };
+        let bytes = engine.decode(text).map_err(|_| E::custom("must be base64"))?;
         Ok(Bytes::from(bytes))
     }
 }
@@ -199,16 +193,9 @@ impl<T: TryFrom<i64>> Visitor<'_> for IntegerVisitor<T> {
 
     fn visit_str<E: Error>(self, text: &str) -> Result<T, E> {
         // Numbers only: the parser would also skip white space around them.
-        let is_bare = text
-            .bytes()
-            .all(|byte| matches!(byte, b'0'..=b'9' | b'+' | b'-' | b'.' | b'e' | b'E'));
-        let number = if is_bare {
-            serde_json::from_str::<Number>(text).ok()
-        } else {
-            None
-        };
-        let whole =
-            number.and_then(|number| number.as_i64().or_else(|| whole_number(number.as_f64()?)));
+        let is_bare = text.bytes().all(|byte| matches!(byte, b'0'..=b'9' | b'+' | b'-' | b'.' | b'e' | b'E'));
+        let number = if is_bare { serde_json::from_str::<Number>(text).ok() } else { None };
+        let whole = number.and_then(|number| number.as_i64().or_else(|| whole_number(number.as_f64()?)));
         let whole = whole.ok_or_else(|| E::invalid_value(Unexpected::Str(text), &self))?;
         Self::fit(whole, Unexpected::Str(text))
     }
@@ -218,9 +205,6 @@ impl<T: TryFrom<i64>> Visitor<'_> for IntegerVisitor<T> {
 pub(crate) fn whole_number(value: f64) -> Option<i64> {
     // 2⁶³ is the first value past the range, and a power of two, so that it is exact as a float.
     const LIMIT: f64 = 9_223_372_036_854_775_808.0;
-    #[expect(
-        clippy::cast_possible_truncation,
-        reason = "whole and in range, as just checked"
-    )]
+    #[expect(clippy::cast_possible_truncation, reason = "whole and in range, as just checked")]
     (value.fract() == 0.0 && (-LIMIT..LIMIT).contains(&value)).then_some(value as i64)
 }

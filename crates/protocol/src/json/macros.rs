@@ -258,12 +258,7 @@ pub(crate) struct Seen(u64);
 impl Seen {
     /// Takes note of a name, and refuses it the second time.
     #[inline]
-    pub(crate) fn mark<E: Error>(
-        &mut self,
-        field: u32,
-        spelling: u32,
-        json: &'static str,
-    ) -> Result<(), E> {
+    pub(crate) fn mark<E: Error>(&mut self, field: u32, spelling: u32, json: &'static str) -> Result<(), E> {
         let bit = 1 << (2 * field + spelling);
         if self.0 & bit != 0 {
             return Err(E::duplicate_field(json));
@@ -276,10 +271,7 @@ impl Seen {
 /// The error for a second member of a oneof.
 #[cold]
 pub(crate) fn second_of_oneof<E: Error>(second: &str, all: &[&str]) -> E {
-    E::custom(format_args!(
-        "only one of {} is allowed, `{second}` is the second",
-        all.join(", ")
-    ))
+    E::custom(format_args!("only one of {} is allowed, `{second}` is the second", all.join(", ")))
 }
 
 /// Reads a member's name by a function from names to fields.

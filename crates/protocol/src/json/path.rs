@@ -18,10 +18,7 @@ thread_local! {
 
 /// Passes `result` on, and notes where it happened if it is an error.
 #[inline]
-pub(crate) fn within<T, E>(
-    segment: impl FnOnce() -> Segment,
-    result: Result<T, E>,
-) -> Result<T, E> {
+pub(crate) fn within<T, E>(segment: impl FnOnce() -> Segment, result: Result<T, E>) -> Result<T, E> {
     if result.is_err() {
         note(segment());
     }

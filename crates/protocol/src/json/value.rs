@@ -54,9 +54,7 @@ impl<'de> Visitor<'de> for ValueSeed {
 
     fn visit_f64<E: Error>(self, value: f64) -> Result<Value, E> {
         let number = Number::from_f64(value);
-        number
-            .map(Value::Number)
-            .ok_or_else(|| E::custom("must be a finite number"))
+        number.map(Value::Number).ok_or_else(|| E::custom("must be a finite number"))
     }
 
     fn visit_str<E>(self, value: &str) -> Result<Value, E> {

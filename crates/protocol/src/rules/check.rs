@@ -14,10 +14,7 @@ type Violations = Vec<FieldViolation>;
 
 #[cold]
 fn refuse(at: &Path<'_>, out: &mut Violations, description: impl fmt::Display) {
-    out.push(FieldViolation {
-        field: at.to_string(),
-        description: description.to_string(),
-    });
+    out.push(FieldViolation { field: at.to_string(), description: description.to_string() });
 }
 
 /// The ids whose form the table can ask for.
@@ -45,11 +42,7 @@ pub(super) fn id<I: CheckedId>(value: &impl AsRef<str>, at: &Path<'_>, out: &mut
 }
 
 /// A valid id, or none.
-pub(super) fn optional_id<I: CheckedId>(
-    value: &impl AsRef<str>,
-    at: &Path<'_>,
-    out: &mut Violations,
-) {
+pub(super) fn optional_id<I: CheckedId>(value: &impl AsRef<str>, at: &Path<'_>, out: &mut Violations) {
     if !value.as_ref().is_empty() {
         id::<I>(value, at, out);
     }
@@ -68,14 +61,7 @@ pub(super) fn no_control_characters(value: &impl AsRef<str>, at: &Path<'_>, out:
     if value.chars().any(char::is_control) {
         refuse(at, out, "must not hold control characters");
     } else if value.len() > TEXT_BYTES_MAX {
-        refuse(
-            at,
-            out,
-            format_args!(
-                "must have at most {TEXT_BYTES_MAX} bytes, has {}",
-                value.len()
-            ),
-        );
+        refuse(at, out, format_args!("must have at most {TEXT_BYTES_MAX} bytes, has {}", value.len()));
     }
 }
 
@@ -95,9 +81,7 @@ pub(super) fn not_empty<T>(value: &[T], at: &Path<'_>, out: &mut Violations) {
 }
 
 /// A list of which each item keeps a rule.
-pub(super) fn each<T>(
-    rule: impl Fn(&T, &Path<'_>, &mut Violations),
-) -> impl Fn(&Vec<T>, &Path<'_>, &mut Violations) {
+pub(super) fn each<T>(rule: impl Fn(&T, &Path<'_>, &mut Violations)) -> impl Fn(&Vec<T>, &Path<'_>, &mut Violations) {
     move |value, at, out| {
         for (index, item) in value.iter().enumerate() {
             rule(item, &at.item(index), out);
@@ -144,22 +128,14 @@ pub(super) fn agent_or_user(value: &wire::Role, at: &Path<'_>, out: &mut Violati
     match (value.known(), value.0) {
         (Some(_), _) => {}
         (None, 0) => refuse(at, out, "is required, must be ROLE_USER or ROLE_AGENT"),
-        (None, number) => refuse(
-            at,
-            out,
-            format_args!("must be ROLE_USER or ROLE_AGENT, not {number}"),
-        ),
+        (None, number) => refuse(at, out, format_args!("must be ROLE_USER or ROLE_AGENT, not {number}")),
     }
 }
 
 /// A message that a caller may send.
 pub(super) fn sent_by_user(value: &wire::Message, at: &Path<'_>, out: &mut Violations) {
     if value.role.known() == Some(Role::Agent) {
-        refuse(
-            &at.member("role"),
-            out,
-            "must be ROLE_USER in a request, not ROLE_AGENT",
-        );
+        refuse(&at.member("role"), out, "must be ROLE_USER in a request, not ROLE_AGENT");
     }
 }
 
@@ -174,11 +150,7 @@ pub(super) fn has_content(value: &Option<wire::PartContent>, at: &Path<'_>, out:
 pub(super) fn known_state_or_none(value: &wire::TaskState, at: &Path<'_>, out: &mut Violations) {
     if value.0 != 0 && value.known().is_none() {
         let names = TaskState::ALL.map(TaskState::wire_name).join(", ");
-        refuse(
-            at,
-            out,
-            format_args!("must be one of {names}, not {}", value.0),
-        );
+        refuse(at, out, format_args!("must be one of {names}, not {}", value.0));
     }
 }
 
@@ -201,11 +173,7 @@ pub(super) fn page_size(value: &Option<i32>, at: &Path<'_>, out: &mut Violations
     if let Some(number) = value
         && !(1..=PAGE_SIZE_MAX).contains(number)
     {
-        refuse(
-            at,
-            out,
-            format_args!("must be between 1 and {PAGE_SIZE_MAX}, is {number}"),
-        );
+        refuse(at, out, format_args!("must be between 1 and {PAGE_SIZE_MAX}, is {number}"));
     }
 }
 
@@ -217,11 +185,7 @@ pub(super) fn page_size_or_zero(value: &i32, at: &Path<'_>, out: &mut Violations
 }
 
 /// A push config as it comes with a send: as in the table, but the task need not be named.
-pub(super) fn push_target(
-    value: &Option<wire::TaskPushNotificationConfig>,
-    at: &Path<'_>,
-    out: &mut Violations,
-) {
+pub(super) fn push_target(value: &Option<wire::TaskPushNotificationConfig>, at: &Path<'_>, out: &mut Violations) {
     let Some(config) = value else { return };
     tenant(&config.tenant, &at.member("tenant"), out);
     no_control_characters(&config.id, &at.member("id"), out);

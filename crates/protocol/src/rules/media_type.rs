@@ -45,11 +45,7 @@ mod tests {
             ("",                        "text/plain",                false),
         ];
         for (pattern, media_type, wanted) in cases {
-            assert_eq!(
-                media_type_matches(pattern, media_type),
-                wanted,
-                "{pattern} {media_type}"
-            );
+            assert_eq!(media_type_matches(pattern, media_type), wanted, "{pattern} {media_type}");
         }
     }
 }

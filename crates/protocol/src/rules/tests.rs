@@ -16,11 +16,8 @@ fn breaches<T: FieldRules + ProtoJson>(json: &str) -> Vec<String> {
 /// Expects each breach to start with the text given.
 fn check<T: FieldRules + ProtoJson>(json: &str, wanted: &[&str]) {
     let found = breaches::<T>(json);
-    let is_same = found.len() == wanted.len()
-        && found
-            .iter()
-            .zip(wanted)
-            .all(|(found, wanted)| found.starts_with(wanted));
+    let is_same =
+        found.len() == wanted.len() && found.iter().zip(wanted).all(|(found, wanted)| found.starts_with(wanted));
     assert!(is_same, "{json}: {found:?}, not {wanted:?}");
 }
 
@@ -28,10 +25,7 @@ fn check<T: FieldRules + ProtoJson>(json: &str, wanted: &[&str]) {
 fn a_send_needs_a_message_with_id_role_and_parts() {
     type Send = wire::SendMessageRequest;
     check::<Send>("{}", &["message: is required"]);
-    check::<Send>(
-        r#"{"message":{"messageId":"m","role":"ROLE_USER","parts":[{"text":""}]}}"#,
-        &[],
-    );
+    check::<Send>(r#"{"message":{"messageId":"m","role":"ROLE_USER","parts":[{"text":""}]}}"#, &[]);
     check::<Send>(
         r#"{"message":{}}"#,
         &[
@@ -79,10 +73,7 @@ fn a_send_has_valid_ids_parts_and_configuration() {
 #[test]
 fn ids_have_a_limit() {
     let id = "x".repeat(129);
-    check::<wire::GetTaskRequest>(
-        &format!(r#"{{"id":"{id}"}}"#),
-        &["id: must have at most 128 bytes, has 129"],
-    );
+    check::<wire::GetTaskRequest>(&format!(r#"{{"id":"{id}"}}"#), &["id: must have at most 128 bytes, has 129"]);
     let tenant = "x".repeat(257);
     check::<wire::GetExtendedAgentCardRequest>(
         &format!(r#"{{"tenant":"{tenant}"}}"#),
@@ -110,16 +101,10 @@ fn a_page_has_1_to_100_items() {
 fn a_list_filters_by_states_that_exist() {
     check::<wire::ListTasksRequest>(r#"{"status":"TASK_STATE_WORKING"}"#, &[]);
     check::<wire::ListTasksRequest>(r#"{"status":0}"#, &[]);
-    check::<wire::ListTasksRequest>(
-        r#"{"status":9}"#,
-        &["status: must be one of TASK_STATE_SUBMITTED,"],
-    );
+    check::<wire::ListTasksRequest>(r#"{"status":9}"#, &["status: must be one of TASK_STATE_SUBMITTED,"]);
     check::<wire::ListTasksRequest>(
         r#"{"contextId":"\n","historyLength":-5}"#,
-        &[
-            "contextId: must not hold control characters",
-            "historyLength: must not be negative, is -5",
-        ],
+        &["contextId: must not hold control characters", "historyLength: must not be negative, is -5"],
     );
 }
 
@@ -128,10 +113,7 @@ fn requests_about_a_task_need_its_id() {
     check::<wire::GetTaskRequest>("{}", &["id: must not be empty"]);
     check::<wire::CancelTaskRequest>("{}", &["id: must not be empty"]);
     check::<wire::SubscribeToTaskRequest>("{}", &["id: must not be empty"]);
-    check::<wire::TaskPushNotificationConfig>(
-        "{}",
-        &["taskId: must not be empty", "url: must not be empty"],
-    );
+    check::<wire::TaskPushNotificationConfig>("{}", &["taskId: must not be empty", "url: must not be empty"]);
     let both = ["taskId: must not be empty", "id: must not be empty"];
     check::<wire::GetTaskPushNotificationConfigRequest>("{}", &both);
     check::<wire::DeleteTaskPushNotificationConfigRequest>("{}", &both);
@@ -150,14 +132,9 @@ fn requests_about_a_task_need_its_id() {
 #[test]
 fn a_state_that_nobody_knows_is_no_filter_but_a_fault() {
     let request: wire::ListTasksRequest = crate::from_json(br#"{"status":"WORKING"}"#).unwrap();
-    let fields: Vec<_> = request
-        .violations()
-        .into_iter()
-        .map(|breach| breach.field)
-        .collect();
+    let fields: Vec<_> = request.violations().into_iter().map(|breach| breach.field).collect();
     assert_eq!(fields, ["status"]);
-    let request: wire::ListTasksRequest =
-        crate::from_json(br#"{"status":"TASK_STATE_UNSPECIFIED"}"#).unwrap();
+    let request: wire::ListTasksRequest = crate::from_json(br#"{"status":"TASK_STATE_UNSPECIFIED"}"#).unwrap();
     assert!(request.violations().is_empty());
 }
 
@@ -173,17 +150,8 @@ fn data_is_refused_that_could_not_be_read_back_from_a_task() {
     };
     let message = nested(DATA_DEPTH_MAX);
     assert!(message.violations().is_empty());
-    let task = wire::Task {
-        history: vec![message],
-        ..wire::Task::default()
-    };
-    let page = wire::ListTasksResponse {
-        tasks: vec![task],
-        ..wire::ListTasksResponse::default()
-    };
+    let task = wire::Task { history: vec![message], ..wire::Task::default() };
+    let page = wire::ListTasksResponse { tasks: vec![task], ..wire::ListTasksResponse::default() };
     crate::from_json::<wire::ListTasksResponse>(&crate::to_json(&page)).unwrap();
-    assert_eq!(
-        nested(DATA_DEPTH_MAX + 1).violations()[0].field,
-        "parts[0].data"
-    );
+    assert_eq!(nested(DATA_DEPTH_MAX + 1).violations()[0].field, "parts[0].data");
 }

@@ -9,10 +9,7 @@ impl Part {
     /// A part with this content and nothing else.
     #[must_use]
     pub fn new(content: PartContent) -> Self {
-        Self {
-            content: Some(content),
-            ..Self::default()
-        }
+        Self { content: Some(content), ..Self::default() }
     }
 
     /// A part with this text.

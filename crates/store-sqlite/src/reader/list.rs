@@ -77,7 +77,8 @@ impl Reads<'_> {
             let mut rows = self.statements.head_by_number.query([number])?;
             let found = rows.next()?.map(row::head).transpose()?;
             drop(rows);
-            let (number, head) = found.ok_or_else(|| StoreError::corrupt(format!("task {id} is without its context")))?;
+            let (number, head) =
+                found.ok_or_else(|| StoreError::corrupt(format!("task {id} is without its context")))?;
             tasks.push(self.task(number, &head, view)?);
         }
         Ok(ListPage { tasks, next, total })
@@ -100,9 +101,16 @@ impl Reads<'_> {
         Ok(found.optional()?)
     }
 
-    fn places(&mut self, range: &Range, state: TaskState, bounds: &Bounds, places: &mut Vec<Place>) -> Result<(), Fault> {
+    fn places(
+        &mut self,
+        range: &Range,
+        state: TaskState,
+        bounds: &Bounds,
+        places: &mut Vec<Place>,
+    ) -> Result<(), Fault> {
         let Bounds { since, until, before_id, limit } = bounds;
-        let statement = if range.in_context { &mut self.statements.page_of_context } else { &mut self.statements.page_of_scope };
+        let statement =
+            if range.in_context { &mut self.statements.page_of_context } else { &mut self.statements.page_of_scope };
         let mut rows = statement.query(params![range.number, state.number(), since, until, before_id, limit])?;
         while let Some(row) = rows.next()? {
             places.push((row.get(0)?, row.get(1)?, row.get(2)?));
@@ -111,7 +119,8 @@ impl Reads<'_> {
     }
 
     fn count_since(&mut self, range: &Range, state: TaskState, since: i64) -> Result<i64, Fault> {
-        let statement = if range.in_context { &mut self.statements.total_of_context } else { &mut self.statements.total_of_scope };
+        let statement =
+            if range.in_context { &mut self.statements.total_of_context } else { &mut self.statements.total_of_scope };
         Ok(statement.query_row(params![range.number, state.number(), since], |row| row.get(0))?)
     }
 }

@@ -24,13 +24,16 @@ pub(super) fn head(row: &Row<'_>) -> Result<(i64, TaskHead), Fault> {
         version: layout::count(row.get(5)?, "the version of a task")?,
         last_sequence: layout::count(row.get(6)?, "the last sequence of a task")?,
         epoch: layout::count(row.get(7)?, "the epoch of a task")?,
-        attempt: u32::try_from(attempt).map_err(|_| StoreError::corrupt(format!("the attempt of a task is {attempt}")))?,
+        attempt: u32::try_from(attempt)
+            .map_err(|_| StoreError::corrupt(format!("the attempt of a task is {attempt}")))?,
         leased: row.get(9)?,
         due_at: row.get::<_, Option<i64>>(10)?.map(Timestamp::from_unix_millis),
         cancel_requested: row.get(11)?,
         messages: layout::count(row.get(12)?, "the message count of a task")?,
         turn_message: layout::count(row.get(13)?, "the turn's message of a task")?,
-        waiting: layout::read_waiting(row.get_ref(14)?.as_str_or_null().map_err(|error| damaged("waiting messages", &error))?)?,
+        waiting: layout::read_waiting(
+            row.get_ref(14)?.as_str_or_null().map_err(|error| damaged("waiting messages", &error))?,
+        )?,
     };
     Ok((row.get(0)?, head))
 }

@@ -107,11 +107,15 @@ mod tests {
         migrations::migrate(&connection).unwrap();
         let plans = migrations::plans(&connection, &Statements::texts());
         for (name, index) in [("page_of_scope", "task_by_scope"), ("page_of_context", "task_by_context")] {
-            let expected = format!("SEARCH task USING INDEX {index} ({}=? AND state=? AND status_time>? AND status_time<?)", &name[8..]);
+            let expected = format!(
+                "SEARCH task USING INDEX {index} ({}=? AND state=? AND status_time>? AND status_time<?)",
+                &name[8..]
+            );
             assert!(plans.iter().any(|(of, plan)| *of == name && *plan == expected), "{name}: {plans:?}");
         }
         for (name, index) in [("total_of_scope", "task_by_scope"), ("total_of_context", "task_by_context")] {
-            let expected = format!("SEARCH task USING COVERING INDEX {index} ({}=? AND state=? AND status_time>?)", &name[9..]);
+            let expected =
+                format!("SEARCH task USING COVERING INDEX {index} ({}=? AND state=? AND status_time>?)", &name[9..]);
             assert!(plans.iter().any(|(of, plan)| *of == name && *plan == expected), "{name}: {plans:?}");
         }
     }

@@ -1,8 +1,8 @@
 use longhaul_lifecycle::TaskHead;
 use longhaul_protocol::{ArtifactId, MessageId, TaskId, Timestamp, wire};
 use longhaul_store::{
-    ArtifactFold, ArtifactVersion, Claim, HistoryLimit, Scope, Snapshot, SnapshotQuery, StoredEvent, StoredMessage, VersionFold,
-    artifact_update, snapshot_task,
+    ArtifactFold, ArtifactVersion, Claim, HistoryLimit, Scope, Snapshot, SnapshotQuery, StoredEvent, StoredMessage,
+    VersionFold, artifact_update, snapshot_task,
 };
 use rusqlite::{OptionalExtension, params};
 
@@ -15,7 +15,12 @@ impl Reads<'_> {
         Ok(self.head(scope, task_id)?.map(|(_, head)| head))
     }
 
-    pub(crate) fn snapshot(&mut self, scope: &Scope, task_id: &TaskId, query: SnapshotQuery) -> Result<Option<Snapshot>, Fault> {
+    pub(crate) fn snapshot(
+        &mut self,
+        scope: &Scope,
+        task_id: &TaskId,
+        query: SnapshotQuery,
+    ) -> Result<Option<Snapshot>, Fault> {
         let Some((number, head)) = self.head(scope, task_id)? else { return Ok(None) };
         if query.at.is_some_and(|at| at == 0 || at > head.last_sequence) {
             return Ok(None);
@@ -25,7 +30,12 @@ impl Reads<'_> {
         Ok(Some(Snapshot { head, sequence, task }))
     }
 
-    pub(crate) fn events_after(&mut self, task_id: &TaskId, after: u64, limit: usize) -> Result<Vec<StoredEvent>, Fault> {
+    pub(crate) fn events_after(
+        &mut self,
+        task_id: &TaskId,
+        after: u64,
+        limit: usize,
+    ) -> Result<Vec<StoredEvent>, Fault> {
         let Some(number) = self.number(task_id)? else { return Ok(Vec::new()) };
         let range = params![layout::key(number, after), layout::key(number, layout::PLACE_MAX), int(limit as u64)];
         self.statements.events.query_and_then(range, row::event)?.collect()
@@ -46,7 +56,12 @@ impl Reads<'_> {
         Ok(messages)
     }
 
-    pub(crate) fn accepted(&mut self, scope: &Scope, message_id: &MessageId, now: Timestamp) -> Result<Option<(TaskId, [u8; 32])>, Fault> {
+    pub(crate) fn accepted(
+        &mut self,
+        scope: &Scope,
+        message_id: &MessageId,
+        now: Timestamp,
+    ) -> Result<Option<(TaskId, [u8; 32])>, Fault> {
         let wanted = params![scope.tenant.as_str(), scope.owner.as_str(), message_id.as_str(), now.unix_millis()];
         let mut rows = self.statements.accepted.query(wanted)?;
         rows.next()?.map(row::accepted).transpose()
@@ -97,7 +112,8 @@ impl Reads<'_> {
     pub(crate) fn last_sequences(&mut self, task_ids: Vec<TaskId>) -> Result<Vec<(TaskId, u64)>, Fault> {
         let mut known = Vec::with_capacity(task_ids.len());
         for task_id in task_ids {
-            let last: Option<i64> = self.statements.last_sequence.query_row([task_id.as_str()], |row| row.get(0)).optional()?;
+            let last: Option<i64> =
+                self.statements.last_sequence.query_row([task_id.as_str()], |row| row.get(0)).optional()?;
             if let Some(last) = last {
                 known.push((task_id, layout::count(last, "the last sequence of a task")?));
             }
@@ -119,7 +135,9 @@ impl Reads<'_> {
         let artifacts = if query.artifacts { self.artifacts(range)? } else { Vec::new() };
         let past = match query.at {
             None => None,
-            Some(_) => Some(self.statements.status_event.query_and_then(range, row::event)?.collect::<Result<Vec<_>, _>>()?),
+            Some(_) => {
+                Some(self.statements.status_event.query_and_then(range, row::event)?.collect::<Result<Vec<_>, _>>()?)
+            }
         };
         Ok(snapshot_task(head, metadata, history, past.as_deref(), artifacts)?)
     }

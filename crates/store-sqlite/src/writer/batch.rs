@@ -101,10 +101,12 @@ impl<'w, 'c, 'b> Batch<'w, 'c, 'b> {
                 let scope = self.writer.scope(&new.scope)?;
                 Known::new(self.writer.take_number()?, scope, head)
             }
-            Expect::Version(_) | Expect::LeaseAndVersion { .. } | Expect::Lease { .. } => match self.writer.known(task)? {
-                None => return Ok(Err(StoreError::NotFound { task: task.clone() })),
-                Some(known) => known,
-            },
+            Expect::Version(_) | Expect::LeaseAndVersion { .. } | Expect::Lease { .. } => {
+                match self.writer.known(task)? {
+                    None => return Ok(Err(StoreError::NotFound { task: task.clone() })),
+                    Some(known) => known,
+                }
+            }
         };
         if let Err(refused) = expect_holds(&commit.expect, task, &known) {
             return Ok(Err(refused));

@@ -30,13 +30,20 @@ impl EncodedCommit {
             layout::write_request(&new.request).map(|request| EncodedMessage { payload, request })
         };
         let messages = commit.messages.iter().map(encode).collect::<Result<Vec<_>, _>>()?;
-        let status = commit.head.as_ref().and_then(|head| head.status_message.as_ref()).map(|message| json::to_json(message.as_wire()));
+        let status = commit
+            .head
+            .as_ref()
+            .and_then(|head| head.status_message.as_ref())
+            .map(|message| json::to_json(message.as_wire()));
         let metadata = match &commit.expect {
             Expect::New(new) => new.metadata.as_ref().map(layout::write_metadata).transpose()?,
             Expect::Version(_) | Expect::LeaseAndVersion { .. } | Expect::Lease { .. } => None,
         };
         let bytes = commit.events.iter().map(|event| event.payload.len()).sum::<usize>()
-            + messages.iter().map(|message| message.payload.len() + message.request.as_ref().map_or(0, Vec::len)).sum::<usize>()
+            + messages
+                .iter()
+                .map(|message| message.payload.len() + message.request.as_ref().map_or(0, Vec::len))
+                .sum::<usize>()
             + status.as_ref().map_or(0, Bytes::len)
             + metadata.as_ref().map_or(0, Vec::len);
         Ok(Self { commit, messages, status, metadata, bytes })

@@ -41,13 +41,23 @@ fn creation(id: &str, padding: usize) -> EncodedCommit {
     let padding = NewEvent { kind: EventKind::Artifact, payload: Bytes::from(vec![b' '; padding]) };
     let events = vec![created_event(&head, None), padding];
     let expect = Expect::New(NewTask::default());
-    EncodedCommit::new(Commit { task_id: head.id.clone(), expect, head: Some(head), events, messages: Vec::new(), dedup: None, now: now() }).unwrap()
+    EncodedCommit::new(Commit {
+        task_id: head.id.clone(),
+        expect,
+        head: Some(head),
+        events,
+        messages: Vec::new(),
+        dedup: None,
+        now: now(),
+    })
+    .unwrap()
 }
 
 fn chunk(id: &str) -> EncodedCommit {
     let events = vec![NewEvent { kind: EventKind::Artifact, payload: Bytes::from_static(b"{}") }];
     let (task_id, expect) = (TaskId::new(id).unwrap(), Expect::Lease { epoch: 0 });
-    EncodedCommit::new(Commit { task_id, expect, head: None, events, messages: Vec::new(), dedup: None, now: now() }).unwrap()
+    EncodedCommit::new(Commit { task_id, expect, head: None, events, messages: Vec::new(), dedup: None, now: now() })
+        .unwrap()
 }
 
 fn rows(connection: &Connection, table: &str) -> i64 {
@@ -63,7 +73,10 @@ fn a_full_disk_undoes_the_batch_and_the_next_one_goes_on() {
     connection.query_row(&format!("PRAGMA max_page_count = {}", pages + 20), [], |_| Ok(())).unwrap();
     let (small, large) = (creation("small", 10), creation("large", 1 << 20));
     let fault = writer.commit(&[&small, &large]).unwrap_err();
-    assert!(matches!(&fault, Fault::Sqlite(error) if error.sqlite_error_code() == Some(rusqlite::ErrorCode::DiskFull)), "{fault:?}");
+    assert!(
+        matches!(&fault, Fault::Sqlite(error) if error.sqlite_error_code() == Some(rusqlite::ErrorCode::DiskFull)),
+        "{fault:?}"
+    );
     assert!(!fault.may_be_one_commit());
     assert!(matches!(fault.into_store("write"), StoreError::Unavailable { .. }));
     for table in ["task", "event", "context", "scope"] {

@@ -5,12 +5,12 @@ use longhaul_protocol::TaskState;
 
 use super::TestStore;
 use super::life::{
-    Life, artifact_event, ask, at, commit_of, commit_of_pieces, complete, context_id, creation, object, piece, progress, reply, scope,
-    task_id, user_message,
+    Life, artifact_event, ask, at, commit_of, commit_of_pieces, complete, context_id, creation, object, piece,
+    progress, reply, scope, task_id, user_message,
 };
 use crate::{
-    Commit, Committed, Dedup, EventKind, Expect, HistoryLimit, ListQuery, NewMessage, Release, Scope, SnapshotQuery, StoreError, TurnRequest,
-    created_event,
+    Commit, Committed, Dedup, EventKind, Expect, HistoryLimit, ListQuery, NewMessage, Release, Scope, SnapshotQuery,
+    StoreError, TurnRequest, created_event,
 };
 
 pub(super) const NOW: SnapshotQuery = SnapshotQuery { at: None, history: HistoryLimit::All, artifacts: true };
@@ -65,7 +65,11 @@ pub async fn a_commit_to_an_unknown_task_is_refused(open: &impl AsyncFn() -> Tes
     let head = TaskHead::submitted(task_id("nobody"), context_id("context"), at(0));
     for expect in [Expect::Version(1), Expect::LeaseAndVersion { epoch: 1, version: 1 }, Expect::Lease { epoch: 1 }] {
         let with_head = !matches!(expect, Expect::Lease { .. });
-        let commit = Commit { expect, head: with_head.then(|| head.clone()), ..commit_of_pieces(&head, [piece("a", "x", false)], at(1)) };
+        let commit = Commit {
+            expect,
+            head: with_head.then(|| head.clone()),
+            ..commit_of_pieces(&head, [piece("a", "x", false)], at(1))
+        };
         let refused = test.store().commit(commit).await.expect_err("there is no such task");
         assert!(matches!(&refused, StoreError::NotFound { task } if *task == head.id), "{refused:?}");
     }
@@ -80,7 +84,8 @@ pub async fn a_commit_on_an_older_version_is_a_conflict(open: &impl AsyncFn() ->
     life.give(reply("second")).await;
     for (head, version) in [(&before, before.version), (&life.head, life.head.version + 1)] {
         let transition = decide(head, Command::Start, Writer::Engine, at(1)).expect("a start");
-        let refused = test.store().commit(commit_of(Expect::Version(version), transition, at(1))).await.expect_err("a lost race");
+        let refused =
+            test.store().commit(commit_of(Expect::Version(version), transition, at(1))).await.expect_err("a lost race");
         assert!(matches!(&refused, StoreError::Conflict { task } if *task == before.id), "{refused:?}");
     }
     life.start().await;
@@ -108,7 +113,10 @@ pub async fn sequences_have_no_gaps_over_any_commits(open: &impl AsyncFn() -> Te
     let events = test.store().events_after(&life.head.id, 0, 100).await.expect("events");
     assert_eq!(events.iter().map(|event| event.sequence).collect::<Vec<_>>(), (1..=9).collect::<Vec<_>>());
     assert_eq!(life.stored().await.last_sequence, 9);
-    let resting = events.iter().filter(|event| matches!(event.kind, EventKind::Status { rests: true, .. })).map(|event| event.sequence);
+    let resting = events
+        .iter()
+        .filter(|event| matches!(event.kind, EventKind::Status { rests: true, .. }))
+        .map(|event| event.sequence);
     assert_eq!(resting.collect::<Vec<_>>(), [9], "a question that was answered before it was asked is no rest");
 }
 
@@ -117,7 +125,11 @@ pub async fn the_sequence_in_a_head_is_not_taken_over(open: &impl AsyncFn() -> T
     let test = open().await;
     let mut head = TaskHead::submitted(task_id("task"), context_id("context"), at(0));
     head.last_sequence = 77;
-    let committed = test.store().commit(creation(&Scope::default(), &head, None, user_message("m", "begin"))).await.expect("a task");
+    let committed = test
+        .store()
+        .commit(creation(&Scope::default(), &head, None, user_message("m", "begin")))
+        .await
+        .expect("a task");
     assert_eq!(committed, Committed { version: 1, last_sequence: 1 });
     let mut transition = decide(&head, Command::Start, Writer::Engine, at(1)).expect("a start");
     transition.head.last_sequence = 99;
@@ -176,7 +188,10 @@ pub async fn artifact_commits_move_only_the_sequence(open: &impl AsyncFn() -> Te
     assert_eq!(committed, Committed { version: before.version, last_sequence: 3 });
     assert_eq!(life.stored().await, TaskHead { last_sequence: 3, ..before.clone() });
     let queued = decide(&before, reply("second"), Writer::Caller, at(501)).expect("a message");
-    let committed = life.commit(commit_of(Expect::Version(before.version), queued, at(501))).await.expect("no conflict with a chunk");
+    let committed = life
+        .commit(commit_of(Expect::Version(before.version), queued, at(501)))
+        .await
+        .expect("no conflict with a chunk");
     assert_eq!(committed, Committed { version: before.version + 1, last_sequence: 3 });
     life.add(piece("a", "y", true)).await;
     assert_eq!(life.stored().await.last_sequence, 4, "no conflict with the message");
@@ -194,7 +209,11 @@ pub async fn events_are_read_in_pages(open: &impl AsyncFn() -> TestStore) {
     assert!(all[2..].iter().all(|event| event.timestamp == at(77) && event.kind == EventKind::Artifact));
     for (after, limit) in [(0, 1), (0, 3), (3, 3), (8, 3), (9, 1), (10, 5), (11, 5), (u64::MAX >> 1, 5), (4, 0)] {
         let expected: Vec<_> = all.iter().filter(|event| event.sequence > after).take(limit).cloned().collect();
-        assert_eq!(test.store().events_after(&life.head.id, after, limit).await.expect("events"), expected, "{limit} after {after}");
+        assert_eq!(
+            test.store().events_after(&life.head.id, after, limit).await.expect("events"),
+            expected,
+            "{limit} after {after}"
+        );
     }
     assert_eq!(test.store().events_after(&task_id("nobody"), 0, 5).await.expect("an answer"), []);
 }
@@ -216,7 +235,10 @@ pub async fn messages_keep_order_sequence_and_request(open: &impl AsyncFn() -> T
     life.work(progress("one")).await;
     life.work(ask("two")).await;
     let messages = test.store().messages(&life.head.id, &[0, 1, 2, 3, 4]).await.expect("messages");
-    let got: Vec<_> = messages.iter().map(|message| (message.ordinal, message.message.id().as_str().to_owned(), message.sequence)).collect();
+    let got: Vec<_> = messages
+        .iter()
+        .map(|message| (message.ordinal, message.message.id().as_str().to_owned(), message.sequence))
+        .collect();
     // The answer waited when the question was asked, so the question joined the history in the same commit, with the
     // update that answers it.
     let expected = [(0, "first", 1), (1, "second", 1), (2, "one", 4), (3, "two", 5)];
@@ -278,7 +300,9 @@ pub async fn a_store_opened_again_holds_what_was_committed(open: &impl AsyncFn()
     life.start().await;
     life.add(piece("a", "x", false)).await;
     life.give(reply("second")).await;
-    life.at(5).work(Command::RequireAuth { message: super::life::agent_message("who", "who are you?"), resume_after: None }).await;
+    life.at(5)
+        .work(Command::RequireAuth { message: super::life::agent_message("who", "who are you?"), resume_after: None })
+        .await;
     life.give(reply("third")).await;
     life.start().await;
     let expected = life.model.task(life.head.last_sequence, HistoryLimit::All, true);

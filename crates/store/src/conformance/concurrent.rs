@@ -104,7 +104,8 @@ pub async fn tasks_made_at_once_are_all_there(open: &impl AsyncFn() -> TestStore
     for n in 0..4 * WRITERS {
         let store = Arc::clone(test.store());
         writers.spawn(async move {
-            let head = TaskHead::submitted(task_id(&format!("task-{n}")), context_id(&format!("context-{}", n % 3)), at(0));
+            let head =
+                TaskHead::submitted(task_id(&format!("task-{n}")), context_id(&format!("context-{}", n % 3)), at(0));
             store.commit(creation(&Scope::default(), &head, None, user_message("m", "begin"))).await.expect("a task");
         });
     }
@@ -115,7 +116,8 @@ pub async fn tasks_made_at_once_are_all_there(open: &impl AsyncFn() -> TestStore
     assert_eq!(due.iter().map(|claim| claim.head.id.clone()).collect::<BTreeSet<_>>().len(), 4 * WRITERS);
     let query = crate::SnapshotQuery { history: HistoryLimit::Latest(1), ..NOW };
     for claim in due.iter().take(10) {
-        let snapshot = test.store().snapshot(&claim.scope, &claim.head.id, query).await.expect("a snapshot").expect("the task");
+        let snapshot =
+            test.store().snapshot(&claim.scope, &claim.head.id, query).await.expect("a snapshot").expect("the task");
         assert_eq!(snapshot.task.history.len(), 1);
     }
 }

@@ -30,7 +30,8 @@ pub async fn a_repeated_message_is_recognized(open: &impl AsyncFn() -> TestStore
     let scope = Scope::default();
     test.store().commit(remembered("first", 0, key(&scope, "m", 1, 1000))).await.expect("a task");
     for (task, digest) in [("again", 1), ("other-content", 2)] {
-        let refused = test.store().commit(remembered(task, 5, key(&scope, "m", digest, 2000))).await.expect_err("known");
+        let refused =
+            test.store().commit(remembered(task, 5, key(&scope, "m", digest, 2000))).await.expect_err("known");
         assert_duplicate(&refused, "first", 1);
         assert_eq!(test.store().load(&scope, &task_id(task)).await.expect("an answer"), None);
     }
@@ -40,7 +41,8 @@ pub async fn a_repeated_message_is_recognized(open: &impl AsyncFn() -> TestStore
     assert_eq!(test.store().accepted(&scope, &message_id("other"), at(5)).await.expect("an answer"), None);
     let mut life = Life::begin(test.store(), &scope, "going-on", "context", 6).await;
     let queued = decide(&life.head, reply("m"), Writer::Caller, at(7)).expect("a message");
-    let go_on = Commit { dedup: Some(key(&scope, "m", 1, 2000)), ..commit_of(Expect::Version(1), queued.clone(), at(7)) };
+    let go_on =
+        Commit { dedup: Some(key(&scope, "m", 1, 2000)), ..commit_of(Expect::Version(1), queued.clone(), at(7)) };
     assert_duplicate(&life.commit(go_on).await.expect_err("known"), "first", 1);
     assert_eq!(life.stored().await, life.head);
     assert_eq!(test.store().messages(&life.head.id, &[0, 1]).await.expect("messages").len(), 1);
@@ -61,9 +63,11 @@ pub async fn a_message_is_forgotten_after_its_time(open: &impl AsyncFn() -> Test
     assert!(test.store().accepted(&scope, &message_id("m"), at(99)).await.expect("an answer").is_some());
     assert_eq!(test.store().accepted(&scope, &message_id("m"), at(101)).await.expect("an answer"), None);
     test.store().commit(remembered("second", 101, key(&scope, "m", 2, 201))).await.expect("forgotten");
-    let refused = test.store().commit(remembered("third", 150, key(&scope, "m", 1, 250))).await.expect_err("known again");
+    let refused =
+        test.store().commit(remembered("third", 150, key(&scope, "m", 1, 250))).await.expect_err("known again");
     assert_duplicate(&refused, "second", 2);
-    let refused = test.store().commit(remembered("third", 200, key(&scope, "longer", 9, 300))).await.expect_err("known");
+    let refused =
+        test.store().commit(remembered("third", 200, key(&scope, "longer", 9, 300))).await.expect_err("known");
     assert_duplicate(&refused, "other", 9);
     test.store().commit(remembered("third", 202, key(&scope, "m", 3, 300))).await.expect("forgotten again");
     assert_eq!(test.store().list(everything(&scope)).await.expect("a page").total, 4);
@@ -74,7 +78,10 @@ pub async fn messages_are_remembered_by_scope(open: &impl AsyncFn() -> TestStore
     let test = open().await;
     let scopes = [scope("", ""), scope("a", ""), scope("", "a"), scope("a", "b"), scope("b", "a")];
     for (n, scope) in scopes.iter().enumerate() {
-        test.store().commit(remembered(&format!("task-{n}"), 0, key(scope, "m", 1, 1000))).await.expect("its own message");
+        test.store()
+            .commit(remembered(&format!("task-{n}"), 0, key(scope, "m", 1, 1000)))
+            .await
+            .expect("its own message");
     }
     for (n, scope) in scopes.iter().enumerate() {
         let refused = test.store().commit(remembered("again", 0, key(scope, "m", 1, 1000))).await.expect_err("known");
@@ -89,7 +96,8 @@ pub async fn a_failed_commit_does_not_remember_its_message(open: &impl AsyncFn()
     let test = open().await;
     let scope = Scope::default();
     let life = Life::begin(test.store(), &scope, "task", "context", 0).await;
-    let taken = test.store().commit(remembered("task", 1, key(&scope, "m", 1, 1000))).await.expect_err("the id is taken");
+    let taken =
+        test.store().commit(remembered("task", 1, key(&scope, "m", 1, 1000))).await.expect_err("the id is taken");
     assert!(matches!(taken, StoreError::Conflict { .. }), "{taken:?}");
     let queued = decide(&life.head, reply("m"), Writer::Caller, at(1)).expect("a message");
     let stale = Commit { dedup: Some(key(&scope, "m", 1, 1000)), ..commit_of(Expect::Version(7), queued, at(1)) };

@@ -26,7 +26,8 @@ pub async fn a_writer_of_another_epoch_is_refused(open: &impl AsyncFn() -> TestS
 /// When a lease has ended, its epoch opens nothing any more.
 pub async fn a_writer_without_a_lease_is_refused(open: &impl AsyncFn() -> TestStore) {
     let test = open().await;
-    let ends = [complete(), super::life::ask("question"), Command::Fail { message: Some(agent_message("why", "broken")) }];
+    let ends =
+        [complete(), super::life::ask("question"), Command::Fail { message: Some(agent_message("why", "broken")) }];
     for (n, end) in ends.into_iter().enumerate() {
         let mut life = Life::begin(test.store(), &Scope::default(), &format!("task-{n}"), "context", 0).await;
         let submitted = life.head.clone();
@@ -46,7 +47,8 @@ pub async fn a_writer_without_a_lease_is_refused(open: &impl AsyncFn() -> TestSt
 
 /// A chunk and a progress report under `epoch`, right in all else.
 fn writes(head: &TaskHead, epoch: u64) -> [Commit; 2] {
-    let chunk = Commit { expect: Expect::Lease { epoch }, ..commit_of_pieces(head, [piece("late", "x", false)], at(3)) };
+    let chunk =
+        Commit { expect: Expect::Lease { epoch }, ..commit_of_pieces(head, [piece("late", "x", false)], at(3)) };
     let version = head.version;
     let next = TaskHead { version: version + 1, ..head.clone() };
     let decision = Commit { expect: Expect::LeaseAndVersion { epoch, version }, head: Some(next), ..chunk.clone() };
@@ -79,7 +81,9 @@ pub async fn the_longest_due_comes_first(open: &impl AsyncFn() -> TestStore) {
     for (id, millis) in [("c", 30), ("a", 10), ("d", 40), ("b", 20)] {
         lives.push(Life::begin(test.store(), &scope(id, "owner"), id, "context", millis).await);
     }
-    for (now, limit, expected) in [(9, 10, ""), (10, 10, "a"), (35, 10, "abc"), (1000, 10, "abcd"), (1000, 2, "ab"), (35, 0, "")] {
+    for (now, limit, expected) in
+        [(9, 10, ""), (10, 10, "a"), (35, 10, "abc"), (1000, 10, "abcd"), (1000, 2, "ab"), (35, 0, "")]
+    {
         let due = test.store().due(at(now), limit).await.expect("due tasks");
         let ids: String = due.iter().map(|claim| claim.head.id.as_str()).collect();
         assert_eq!(ids, expected, "at {now}, at most {limit}");
@@ -118,7 +122,8 @@ pub async fn released_leases_are_due_and_over(open: &impl AsyncFn() -> TestStore
     let test = open().await;
     let mut leased = Vec::new();
     for n in 0..3 {
-        let mut life = Life::begin(test.store(), &scope(&n.to_string(), ""), &format!("leased-{n}"), "context", n).await;
+        let mut life =
+            Life::begin(test.store(), &scope(&n.to_string(), ""), &format!("leased-{n}"), "context", n).await;
         life.start().await;
         leased.push(life);
     }
@@ -132,14 +137,18 @@ pub async fn released_leases_are_due_and_over(open: &impl AsyncFn() -> TestStore
         let before = life.head.clone();
         let expected = TaskHead { version: before.version + 1, leased: false, due_at: Some(at(100)), ..before.clone() };
         assert_eq!(life.stored().await, expected);
-        let late = life.commit(commit_of_pieces(&before, [piece("late", "x", false)], at(101))).await.expect_err("the lease is over");
+        let late = life
+            .commit(commit_of_pieces(&before, [piece("late", "x", false)], at(101)))
+            .await
+            .expect_err("the lease is over");
         assert!(matches!(late, StoreError::LeaseLost { .. }), "{late:?}");
         life.head = expected;
     }
     for life in [&submitted, &ended] {
         assert_eq!(life.stored().await, life.head, "no lease, no change");
     }
-    let due: Vec<_> = test.store().due(at(100), 10).await.expect("due tasks").into_iter().map(|claim| claim.head.id).collect();
+    let due: Vec<_> =
+        test.store().due(at(100), 10).await.expect("due tasks").into_iter().map(|claim| claim.head.id).collect();
     assert_eq!(due[0], submitted.head.id);
     assert_eq!(due.len(), 4);
     assert_eq!(test.store().release_leases(Release::Lost, at(101)).await.expect("leases"), 0, "there are none left");
@@ -148,5 +157,9 @@ pub async fn released_leases_are_due_and_over(open: &impl AsyncFn() -> TestStore
     leased[0].work(progress("again")).await;
     assert_eq!(test.store().release_leases(Release::HandedBack, at(102)).await.expect("leases"), 1);
     let handed_back = leased[0].stored().await;
-    assert_eq!((handed_back.epoch, handed_back.attempt, handed_back.due_at), (2, 1, Some(at(102))), "the attempt was not spent");
+    assert_eq!(
+        (handed_back.epoch, handed_back.attempt, handed_back.due_at),
+        (2, 1, Some(at(102))),
+        "the attempt was not spent"
+    );
 }

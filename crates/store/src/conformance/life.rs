@@ -1,10 +1,14 @@
 use std::sync::Arc;
 
 use longhaul_lifecycle::{ArtifactUpdate, Command, StatusUpdate, TaskHead, Transition, Writer, decide};
-use longhaul_protocol::{Artifact, ContextId, JsonObject, Message, MessageId, Owner, Role, TaskId, Tenant, Timestamp, json, wire};
+use longhaul_protocol::{
+    Artifact, ContextId, JsonObject, Message, MessageId, Owner, Role, TaskId, Tenant, Timestamp, json, wire,
+};
 
 use super::model::Model;
-use crate::{Commit, Committed, EventKind, Expect, NewEvent, NewMessage, NewTask, Scope, Store, StoreError, created_event};
+use crate::{
+    Commit, Committed, EventKind, Expect, NewEvent, NewMessage, NewTask, Scope, Store, StoreError, created_event,
+};
 
 /// A moment, in milliseconds after the beginning of all tests.
 pub(super) fn at(millis: i64) -> Timestamp {
@@ -36,7 +40,12 @@ pub(super) fn agent_message(id: &str, words: &str) -> Message {
 }
 
 fn message(id: &str, role: Role, words: &str) -> Message {
-    let wire = wire::Message { message_id: id.to_owned(), role: role.into(), parts: vec![text(words)], ..wire::Message::default() };
+    let wire = wire::Message {
+        message_id: id.to_owned(),
+        role: role.into(),
+        parts: vec![text(words)],
+        ..wire::Message::default()
+    };
     Message::new(wire).expect("a message")
 }
 
@@ -52,8 +61,14 @@ pub(super) fn object(name: &str, value: i64) -> JsonObject {
 
 /// A piece of an artifact with one text part.
 pub(super) fn piece(artifact_id: &str, words: &str, append: bool) -> ArtifactUpdate {
-    let artifact = wire::Artifact { artifact_id: artifact_id.to_owned(), parts: vec![text(words)], ..wire::Artifact::default() };
-    ArtifactUpdate { artifact: Artifact::new(artifact).expect("an artifact"), append, last_chunk: false, metadata: None }
+    let artifact =
+        wire::Artifact { artifact_id: artifact_id.to_owned(), parts: vec![text(words)], ..wire::Artifact::default() };
+    ArtifactUpdate {
+        artifact: Artifact::new(artifact).expect("an artifact"),
+        append,
+        last_chunk: false,
+        metadata: None,
+    }
 }
 
 pub(super) fn artifact_event(head: &TaskHead, update: ArtifactUpdate) -> NewEvent {
@@ -94,7 +109,11 @@ pub(super) fn commit_of(expect: Expect, transition: Transition, now: Timestamp) 
 }
 
 /// The commit of artifact pieces under a lease.
-pub(super) fn commit_of_pieces(head: &TaskHead, pieces: impl IntoIterator<Item = ArtifactUpdate>, now: Timestamp) -> Commit {
+pub(super) fn commit_of_pieces(
+    head: &TaskHead,
+    pieces: impl IntoIterator<Item = ArtifactUpdate>,
+    now: Timestamp,
+) -> Commit {
     Commit {
         task_id: head.id.clone(),
         expect: Expect::Lease { epoch: head.epoch },
@@ -129,7 +148,13 @@ impl Life {
     }
 
     /// Follows a task that was made already, with `first` as its first message.
-    pub fn adopt(store: &Arc<dyn Store>, scope: &Scope, head: TaskHead, metadata: Option<JsonObject>, first: &Message) -> Self {
+    pub fn adopt(
+        store: &Arc<dyn Store>,
+        scope: &Scope,
+        head: TaskHead,
+        metadata: Option<JsonObject>,
+        first: &Message,
+    ) -> Self {
         let model = Model::begin(&head, metadata, first);
         Self { store: Arc::clone(store), scope: scope.clone(), head, model, now: 0 }
     }

@@ -75,9 +75,10 @@ async fn bring_into(life: &mut Life, state: TaskState) {
         TaskState::Canceled => Command::Cancel,
         TaskState::InputRequired => ask("question"),
         TaskState::Rejected => Command::Reject { message: reason },
-        TaskState::AuthRequired => {
-            Command::RequireAuth { message: agent_message("question", "who?"), resume_after: Some(Duration::from_secs(1)) }
-        }
+        TaskState::AuthRequired => Command::RequireAuth {
+            message: agent_message("question", "who?"),
+            resume_after: Some(Duration::from_secs(1)),
+        },
     };
     if matches!(state, TaskState::Completed | TaskState::InputRequired) {
         life.start().await;
@@ -150,7 +151,8 @@ pub async fn walks_see_unchanged_tasks_once(open: &impl AsyncFn() -> TestStore) 
         // Pairs share a status time; a busy task stands between the quiet ones.
         quiet.push(Life::begin(test.store(), &Scope::default(), &format!("quiet-{n:02}"), "context", n / 2 * 10).await);
         if n % 3 == 0 {
-            let mut life = Life::begin(test.store(), &Scope::default(), &format!("busy-{n:02}"), "context", n / 2 * 10).await;
+            let mut life =
+                Life::begin(test.store(), &Scope::default(), &format!("busy-{n:02}"), "context", n / 2 * 10).await;
             life.at(n / 2 * 10).start().await;
             busy.push(life);
         }
@@ -167,7 +169,8 @@ pub async fn walks_see_unchanged_tasks_once(open: &impl AsyncFn() -> TestStore) 
             let turn = pages % busy.len();
             busy[turn].at(moment).work(progress(&format!("progress-{moment}"))).await;
             if pages % 4 == 0 {
-                Life::begin(test.store(), &Scope::default(), &format!("new-{moment}"), "context", pages as i64 * 9).await;
+                Life::begin(test.store(), &Scope::default(), &format!("new-{moment}"), "context", pages as i64 * 9)
+                    .await;
             }
             pages += 1;
             assert!(pages < 200, "the walk does not end");
@@ -225,7 +228,9 @@ async fn check_totals(store: &dyn Store, lives: &[Life]) {
         }
     }
     for scope in [scope("", ""), scope("other", "")] {
-        for context in [None, Some("context-0"), Some("context-1"), Some("context-2")].map(|context| context.map(context_id)) {
+        for context in
+            [None, Some("context-0"), Some("context-1"), Some("context-2")].map(|context| context.map(context_id))
+        {
             for state in TaskState::ALL.into_iter().map(Some).chain([None]) {
                 let query = ListQuery { context_id: context.clone(), state, page_size: 1, ..everything(&scope) };
                 let key = (scope.clone(), context.clone(), state.map(TaskState::number));

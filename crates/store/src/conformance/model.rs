@@ -16,7 +16,8 @@ pub(super) struct Model {
 
 impl Model {
     pub fn begin(head: &TaskHead, metadata: Option<JsonObject>, first: &Message) -> Self {
-        let status = wire::TaskStatus { state: head.state.into(), message: None, timestamp: Some(head.status_timestamp) };
+        let status =
+            wire::TaskStatus { state: head.state.into(), message: None, timestamp: Some(head.status_timestamp) };
         Self {
             id: head.id.as_str().to_owned(),
             context_id: head.context_id.as_str().to_owned(),
@@ -32,16 +33,20 @@ impl Model {
         let before = self.sequence;
         for event in &commit.events {
             self.sequence += 1;
-            let event: wire::StreamResponse = json::from_json(&event.payload).expect("the suite writes events that can be read");
+            let event: wire::StreamResponse =
+                json::from_json(&event.payload).expect("the suite writes events that can be read");
             match event.payload.expect("an event holds something") {
                 wire::StreamResponsePayload::StatusUpdate(update) => {
                     self.statuses.push((self.sequence, update.status.expect("a status")));
                 }
                 wire::StreamResponsePayload::ArtifactUpdate(update) => self.pieces.push((self.sequence, update)),
-                wire::StreamResponsePayload::Task(_) | wire::StreamResponsePayload::Message(_) => panic!("not an update"),
+                wire::StreamResponsePayload::Task(_) | wire::StreamResponsePayload::Message(_) => {
+                    panic!("not an update")
+                }
             }
         }
-        self.messages.extend(commit.messages.iter().map(|new| (before + new.events as u64, new.message.as_wire().clone())));
+        self.messages
+            .extend(commit.messages.iter().map(|new| (before + new.events as u64, new.message.as_wire().clone())));
     }
 
     pub fn last_sequence(&self) -> u64 {
@@ -51,7 +56,8 @@ impl Model {
     /// The task as it stood when its log ended at `sequence`.
     pub fn task(&self, sequence: u64, history: HistoryLimit, artifacts: bool) -> wire::Task {
         let status = self.statuses.iter().rev().find(|(known, _)| *known <= sequence).expect("a first status");
-        let mut messages: Vec<_> = self.messages.iter().filter(|(known, _)| *known <= sequence).map(|(_, message)| message.clone()).collect();
+        let mut messages: Vec<_> =
+            self.messages.iter().filter(|(known, _)| *known <= sequence).map(|(_, message)| message.clone()).collect();
         if let HistoryLimit::Latest(limit) = history {
             messages.drain(..messages.len().saturating_sub(limit));
         }
@@ -66,7 +72,8 @@ impl Model {
     }
 
     fn artifacts(&self, sequence: u64) -> Vec<wire::Artifact> {
-        let pieces: Vec<_> = self.pieces.iter().filter(|(known, _)| *known <= sequence).map(|(_, piece)| piece).collect();
+        let pieces: Vec<_> =
+            self.pieces.iter().filter(|(known, _)| *known <= sequence).map(|(_, piece)| piece).collect();
         let mut ids: Vec<&str> = Vec::new();
         for piece in &pieces {
             let id = id_of(piece);

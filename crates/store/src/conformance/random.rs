@@ -10,10 +10,12 @@ use proptest::test_runner::TestRunner;
 use super::TestStore;
 use super::commits::{NOW, everything};
 use super::life::{
-    agent_message, ask, at, commit_of, commit_of_pieces, complete, context_id, creation, message_id, object, piece, progress, reply, scope,
-    task_id, user_message,
+    agent_message, ask, at, commit_of, commit_of_pieces, complete, context_id, creation, message_id, object, piece,
+    progress, reply, scope, task_id, user_message,
 };
-use crate::{Commit, Dedup, Expect, HistoryLimit, ListQuery, MemoryStore, Release, Scope, SnapshotQuery, Store, StoreError};
+use crate::{
+    Commit, Dedup, Expect, HistoryLimit, ListQuery, MemoryStore, Release, Scope, SnapshotQuery, Store, StoreError,
+};
 
 const CASES: usize = 32;
 const STEPS_MAX: usize = 40;
@@ -107,9 +109,17 @@ impl From<StoreError> for Refusal {
     }
 }
 
-fn same<T: Debug + PartialEq>(what: &str, store: Result<T, StoreError>, memory: Result<T, StoreError>) -> Result<(), String> {
+fn same<T: Debug + PartialEq>(
+    what: &str,
+    store: Result<T, StoreError>,
+    memory: Result<T, StoreError>,
+) -> Result<(), String> {
     let (store, memory) = (store.map_err(Refusal::from), memory.map_err(Refusal::from));
-    if store == memory { Ok(()) } else { Err(format!("{what}: the store says\n{store:#?}\nand the memory store\n{memory:#?}")) }
+    if store == memory {
+        Ok(())
+    } else {
+        Err(format!("{what}: the store says\n{store:#?}\nand the memory store\n{memory:#?}"))
+    }
 }
 
 impl Pair {
@@ -149,13 +159,20 @@ impl Pair {
                 let state = state.map(|n| TaskState::ALL[n]);
                 let status_timestamp_after = age.map(|age| at(self.millis - i64::from(age)));
                 for scope in [of(0), of(1)] {
-                    let query = ListQuery { context_id: context.clone(), state, status_timestamp_after, page_size, ..everything(&scope) };
+                    let query = ListQuery {
+                        context_id: context.clone(),
+                        state,
+                        status_timestamp_after,
+                        page_size,
+                        ..everything(&scope)
+                    };
                     self.compare_list(query).await?;
                 }
                 Ok(())
             }
             Step::Look { task, sequence, latest } => {
-                let query = SnapshotQuery { at: Some(sequence), history: HistoryLimit::Latest(latest), artifacts: true };
+                let query =
+                    SnapshotQuery { at: Some(sequence), history: HistoryLimit::Latest(latest), artifacts: true };
                 self.compare_snapshot(task, query).await
             }
         }
@@ -272,7 +289,11 @@ impl Pair {
         same("last_sequences", store.last_sequences(&ids).await, memory.last_sequences(&ids).await)?;
         for message in (0..4).map(|n| message_id(&format!("known-{n}"))) {
             let now = at(self.millis);
-            same("accepted", store.accepted(&of(task), &message, now).await, memory.accepted(&of(task), &message, now).await)?;
+            same(
+                "accepted",
+                store.accepted(&of(task), &message, now).await,
+                memory.accepted(&of(task), &message, now).await,
+            )?;
         }
         for artifact in ["artifact-0", "artifact-1"].map(|id| ArtifactId::new(id).expect("an id")) {
             let (versions, known) = (
@@ -281,8 +302,10 @@ impl Pair {
             );
             same("artifact_versions", versions, known)?;
             for version in [None, Some(1), Some(2)] {
-                let (got, known) =
-                    (store.artifact(&of(task), &id, &artifact, version).await, memory.artifact(&of(task), &id, &artifact, version).await);
+                let (got, known) = (
+                    store.artifact(&of(task), &id, &artifact, version).await,
+                    memory.artifact(&of(task), &id, &artifact, version).await,
+                );
                 same("artifact", got, known)?;
             }
         }
@@ -305,7 +328,10 @@ fn command_of(number: usize, message: &str) -> Command {
         0 | 1 => Command::Start,
         2 => progress(message),
         3 => ask(message),
-        4 => Command::RequireAuth { message: agent_message(message, "who?"), resume_after: Some(std::time::Duration::from_millis(50)) },
+        4 => Command::RequireAuth {
+            message: agent_message(message, "who?"),
+            resume_after: Some(std::time::Duration::from_millis(50)),
+        },
         5 => complete(),
         6 => Command::Fail { message: word() },
         7 => Command::Resume,

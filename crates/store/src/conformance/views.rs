@@ -4,13 +4,18 @@ use longhaul_protocol::{Artifact, ArtifactId, wire};
 use super::TestStore;
 use super::commits::{NOW, everything};
 use super::life::{
-    Life, agent_message, artifact_event, ask, at, commit_of_pieces, complete, context_id, creation, object, piece, progress, reply, scope,
-    task_id, text, user_message,
+    Life, agent_message, artifact_event, ask, at, commit_of_pieces, complete, context_id, creation, object, piece,
+    progress, reply, scope, task_id, text, user_message,
 };
 use crate::{ArtifactVersion, HistoryLimit, Scope, SnapshotQuery};
 
-const LIMITS: [HistoryLimit; 5] =
-    [HistoryLimit::All, HistoryLimit::Latest(0), HistoryLimit::Latest(1), HistoryLimit::Latest(2), HistoryLimit::Latest(100)];
+const LIMITS: [HistoryLimit; 5] = [
+    HistoryLimit::All,
+    HistoryLimit::Latest(0),
+    HistoryLimit::Latest(1),
+    HistoryLimit::Latest(2),
+    HistoryLimit::Latest(100),
+];
 
 /// A life with every kind of change in it.
 async fn scripted_life(test: &TestStore) -> Life {
@@ -31,12 +36,22 @@ async fn scripted_life(test: &TestStore) -> Life {
     life.at(13).give(reply("answer-2")).await;
     life.at(14).start().await;
     life.at(15).work(Command::Progress { message: None, metadata: Some(object("percent", 80)) }).await;
-    life.at(16).add(ArtifactUpdate { last_chunk: true, ..with_details(piece("report", "end", true), "", &[], Some(("pages", 3))) }).await;
+    life.at(16)
+        .add(ArtifactUpdate {
+            last_chunk: true,
+            ..with_details(piece("report", "end", true), "", &[], Some(("pages", 3)))
+        })
+        .await;
     life.at(17).work(Command::Complete { message: Some(agent_message("closing", "done")) }).await;
     life
 }
 
-fn with_details(update: ArtifactUpdate, name: &str, extensions: &[&str], metadata: Option<(&str, i64)>) -> ArtifactUpdate {
+fn with_details(
+    update: ArtifactUpdate,
+    name: &str,
+    extensions: &[&str],
+    metadata: Option<(&str, i64)>,
+) -> ArtifactUpdate {
     let artifact = wire::Artifact {
         name: name.to_owned(),
         description: name.to_lowercase(),
@@ -55,7 +70,8 @@ pub async fn each_moment_of_a_life_shows_the_task_as_it_stood(open: &impl AsyncF
     assert_eq!(life.head.last_sequence, last);
     for sequence in 1..=last {
         let query = SnapshotQuery { at: Some(sequence), ..NOW };
-        let snapshot = test.store().snapshot(&life.scope, &life.head.id, query).await.expect("a snapshot").expect("the task");
+        let snapshot =
+            test.store().snapshot(&life.scope, &life.head.id, query).await.expect("a snapshot").expect("the task");
         assert_eq!(snapshot.task, life.model.task(sequence, HistoryLimit::All, true), "at {sequence}");
         assert_eq!((snapshot.sequence, snapshot.head), (sequence, life.head.clone()));
     }
@@ -73,7 +89,12 @@ pub async fn history_is_limited_to_the_latest(open: &impl AsyncFn() -> TestStore
         for history in LIMITS {
             for artifacts in [false, true] {
                 let query = SnapshotQuery { at, history, artifacts };
-                let snapshot = test.store().snapshot(&life.scope, &life.head.id, query).await.expect("a snapshot").expect("the task");
+                let snapshot = test
+                    .store()
+                    .snapshot(&life.scope, &life.head.id, query)
+                    .await
+                    .expect("a snapshot")
+                    .expect("the task");
                 assert_eq!(snapshot.task, life.model.task(at.unwrap_or(last), history, artifacts), "{query:?}");
             }
         }
@@ -86,7 +107,11 @@ pub async fn a_moment_that_never_was_shows_nothing(open: &impl AsyncFn() -> Test
     let life = Life::begin(test.store(), &Scope::default(), "task", "context", 0).await;
     for never in [0, 2, 1 << 40] {
         let query = SnapshotQuery { at: Some(never), ..NOW };
-        assert_eq!(test.store().snapshot(&life.scope, &life.head.id, query).await.expect("an answer"), None, "at {never}");
+        assert_eq!(
+            test.store().snapshot(&life.scope, &life.head.id, query).await.expect("an answer"),
+            None,
+            "at {never}"
+        );
     }
     assert_eq!(test.store().snapshot(&life.scope, &task_id("nobody"), NOW).await.expect("an answer"), None);
 }
@@ -102,13 +127,23 @@ pub async fn artifact_versions_are_kept(open: &impl AsyncFn() -> TestStore) {
     life.at(6).add(piece("a", "2a", false)).await;
     life.at(7).add(piece("a", "3a", false)).await;
     life.at(8).add(piece("a", "3b", true)).await;
-    let version = |version, sequence, last_chunk| ArtifactVersion { version, sequence, timestamp: at(sequence.cast_signed()), last_chunk };
+    let version = |version, sequence, last_chunk| ArtifactVersion {
+        version,
+        sequence,
+        timestamp: at(sequence.cast_signed()),
+        last_chunk,
+    };
     let all = [version(3, 8, false), version(2, 6, false), version(1, 5, true)];
     let id = ArtifactId::new("a").expect("an id");
     let store = test.store();
-    for (before, limit, expected) in
-        [(None, 9, &all[..]), (None, 2, &all[..2]), (Some(3), 9, &all[1..]), (Some(3), 1, &all[1..2]), (Some(1), 9, &[]), (Some(9), 1, &all[..1])]
-    {
+    for (before, limit, expected) in [
+        (None, 9, &all[..]),
+        (None, 2, &all[..2]),
+        (Some(3), 9, &all[1..]),
+        (Some(3), 1, &all[1..2]),
+        (Some(1), 9, &[]),
+        (Some(9), 1, &all[..1]),
+    ] {
         let got = store.artifact_versions(&life.scope, &life.head.id, &id, before, limit).await.expect("versions");
         assert_eq!(got.as_deref(), Some(expected), "{limit} before {before:?}");
     }
@@ -147,13 +182,22 @@ pub async fn scopes_see_only_their_own(open: &impl AsyncFn() -> TestStore) {
         for life in &lives {
             let (own, id) = (life.scope == *scope, &life.head.id);
             assert_eq!(test.store().load(scope, id).await.expect("an answer").is_some(), own, "{scope:?} {id}");
-            assert_eq!(test.store().snapshot(scope, id, NOW).await.expect("an answer").is_some(), own, "{scope:?} {id}");
+            assert_eq!(
+                test.store().snapshot(scope, id, NOW).await.expect("an answer").is_some(),
+                own,
+                "{scope:?} {id}"
+            );
             let versions = test.store().artifact_versions(scope, id, &artifact, None, 9).await.expect("an answer");
             assert_eq!(versions.is_some(), own, "{scope:?} {id}");
-            assert_eq!(test.store().artifact(scope, id, &artifact, None).await.expect("an answer").is_some(), own, "{scope:?} {id}");
+            assert_eq!(
+                test.store().artifact(scope, id, &artifact, None).await.expect("an answer").is_some(),
+                own,
+                "{scope:?} {id}"
+            );
         }
         let page = test.store().list(everything(scope)).await.expect("a page");
-        let expected: Vec<_> = lives.iter().filter(|life| life.scope == *scope).map(|life| life.head.id.as_str()).collect();
+        let expected: Vec<_> =
+            lives.iter().filter(|life| life.scope == *scope).map(|life| life.head.id.as_str()).collect();
         assert_eq!((page.tasks.iter().map(|task| task.id.as_str()).collect::<Vec<_>>(), page.total), (expected, 1));
     }
 }
@@ -161,8 +205,23 @@ pub async fn scopes_see_only_their_own(open: &impl AsyncFn() -> TestStore) {
 /// Text of any script and U+0000 come back as they were, and no sign in an id means anything to a store.
 pub async fn texts_and_ids_of_any_kind_are_kept(open: &impl AsyncFn() -> TestStore) {
     let test = open().await;
-    let texts = ["\u{0} a\u{0}b \u{0}", "żółć 日本語 \u{1f468}\u{200d}\u{1f469}\u{200d}\u{1f467} e\u{301}", "\"'`\\;--%_\r\n\t\u{7f}\u{feff}\u{ffff}\u{10ffff}", ""];
-    let ids = ["it's; DROP TABLE task; --", "100%_\"quoted\"", "a/b\\c?d#e", "żółć 日本語 \u{1f468}", " spaces ", "A", "a", "é", "e\u{301}"];
+    let texts = [
+        "\u{0} a\u{0}b \u{0}",
+        "żółć 日本語 \u{1f468}\u{200d}\u{1f469}\u{200d}\u{1f467} e\u{301}",
+        "\"'`\\;--%_\r\n\t\u{7f}\u{feff}\u{ffff}\u{10ffff}",
+        "",
+    ];
+    let ids = [
+        "it's; DROP TABLE task; --",
+        "100%_\"quoted\"",
+        "a/b\\c?d#e",
+        "żółć 日本語 \u{1f468}",
+        " spaces ",
+        "A",
+        "a",
+        "é",
+        "e\u{301}",
+    ];
     for (n, id) in ids.into_iter().enumerate() {
         let scope = scope(&id.replace('/', "|"), id);
         let words = texts[n % texts.len()];
@@ -180,7 +239,12 @@ pub async fn texts_and_ids_of_any_kind_are_kept(open: &impl AsyncFn() -> TestSto
         assert_eq!(snapshot.task, life.model.task(4, HistoryLimit::All, true));
         assert_eq!(snapshot.head, life.head);
         let artifact = ArtifactId::new(id).expect("an id");
-        let artifact = test.store().artifact(&scope, &life.head.id, &artifact, None).await.expect("an artifact").expect("the artifact");
+        let artifact = test
+            .store()
+            .artifact(&scope, &life.head.id, &artifact, None)
+            .await
+            .expect("an artifact")
+            .expect("the artifact");
         assert_eq!(artifact.1.parts, [text(words)]);
         let query = crate::ListQuery { context_id: Some(context_id(id)), ..everything(&scope) };
         let page = test.store().list(query).await.expect("a page");
@@ -194,7 +258,8 @@ pub async fn a_long_log_is_kept_whole(open: &impl AsyncFn() -> TestStore) {
     let test = open().await;
     let mut life = Life::begin(test.store(), &Scope::default(), "task", "context", 0).await;
     life.start().await;
-    let payloads: Vec<_> = (2..EVENTS - 1).map(|n| artifact_event(&life.head, piece("a", &n.to_string(), n > 2))).collect();
+    let payloads: Vec<_> =
+        (2..EVENTS - 1).map(|n| artifact_event(&life.head, piece("a", &n.to_string(), n > 2))).collect();
     for events in payloads.chunks(500) {
         let commit = crate::Commit { events: events.to_vec(), ..commit_of_pieces(&life.head, [], at(1)) };
         test.store().commit(commit).await.expect("chunks");
@@ -222,6 +287,7 @@ pub async fn a_long_log_is_kept_whole(open: &impl AsyncFn() -> TestStore) {
     let snapshot = test.store().snapshot(&life.scope, &life.head.id, NOW).await.expect("a snapshot").expect("the task");
     assert_eq!(snapshot.task.artifacts[0].parts, parts);
     let past = SnapshotQuery { at: Some(5000), ..NOW };
-    let snapshot = test.store().snapshot(&life.scope, &life.head.id, past).await.expect("a snapshot").expect("the task");
+    let snapshot =
+        test.store().snapshot(&life.scope, &life.head.id, past).await.expect("a snapshot").expect("the task");
     assert_eq!(snapshot.task.artifacts[0].parts, parts[..4998]);
 }

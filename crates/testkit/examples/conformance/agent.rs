@@ -63,7 +63,11 @@ async fn complete_after(turn: &Turn, delay: Duration) -> Result<Outcome, AgentEr
 }
 
 async fn with_artifact(turn: &Turn, content: Content) -> Result<Outcome, AgentError> {
-    let artifact = wire::Artifact { artifact_id: "artifact-1".to_owned(), parts: vec![part(content)], ..wire::Artifact::default() };
+    let artifact = wire::Artifact {
+        artifact_id: "artifact-1".to_owned(),
+        parts: vec![part(content)],
+        ..wire::Artifact::default()
+    };
     turn.artifact(ArtifactPiece { artifact, last_chunk: true, ..ArtifactPiece::default() }).await?;
     Ok(Outcome::Complete(None))
 }
@@ -79,6 +83,8 @@ fn part(content: Content) -> Part {
         Content::Text(text) => text_part(text),
         Content::Bytes => file(PartContent::Raw(Bytes::from_static(b"longhaul\n"))),
         Content::Url => file(PartContent::Url("https://example.com/output.txt".to_owned())),
-        Content::Data => Part { content: Some(PartContent::Data(json!({"key": "value", "count": 42}))), ..Part::default() },
+        Content::Data => {
+            Part { content: Some(PartContent::Data(json!({"key": "value", "count": 42}))), ..Part::default() }
+        }
     }
 }

@@ -46,11 +46,7 @@ async fn measure_store(run: &mut Run, figures: &mut Vec<Figure>, store: StoreKin
     let what = format!("{}, {CONNECTIONS}: processor time a request", store.name());
     let base = used_one.micros_a_request();
     figures.push(Figure::new(format!("{what}, one thread"), base, "us"));
-    let figure = Figure::new(
-        format!("{what}, two threads"),
-        used_two.micros_a_request(),
-        "us",
-    );
+    let figure = Figure::new(format!("{what}, two threads"), used_two.micros_a_request(), "us");
     figures.push(figure.ratio(base, "one thread", Bound::AtMost, 1.2));
     Ok(())
 }
@@ -59,11 +55,7 @@ async fn measure_store(run: &mut Run, figures: &mut Vec<Figure>, store: StoreKin
 /// request whose time is counted is counted too.
 async fn drive(run: &Run, server: &Process, used: &mut Used) -> Result<()> {
     let probe = load::sends(server.addr(), CONNECTIONS, Duration::from_millis(500), TEXT).await?;
-    #[expect(
-        clippy::cast_possible_truncation,
-        clippy::cast_sign_loss,
-        reason = "a rate is positive and small"
-    )]
+    #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "a rate is positive and small")]
     let count = (probe.rate() * run.options.window.as_secs_f64()).max(1.0) as u64;
     let before = server.cpu_time()?;
     load::sends_exactly(server.addr(), CONNECTIONS, count, TEXT).await?;

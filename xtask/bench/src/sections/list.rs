@@ -40,23 +40,11 @@ pub async fn measure(run: &mut Run, figures: &mut Vec<Figure>) -> Result<()> {
     }
     for (what, base, figure) in [
         ("first page", &mut small.first_page, &mut large.first_page),
-        (
-            "later pages",
-            &mut small.later_pages,
-            &mut large.later_pages,
-        ),
+        ("later pages", &mut small.later_pages, &mut large.later_pages),
     ] {
         let base = base.p50_ms();
-        figures.push(Figure::new(
-            format!("{} tasks: {what} p50", small.tasks),
-            base,
-            "ms",
-        ));
-        let large = Figure::new(
-            format!("{} tasks: {what} p50", large.tasks),
-            figure.p50_ms(),
-            "ms",
-        );
+        figures.push(Figure::new(format!("{} tasks: {what} p50", small.tasks), base, "ms"));
+        let large = Figure::new(format!("{} tasks: {what} p50", large.tasks), figure.p50_ms(), "ms");
         figures.push(large.ratio(base, &format!("{SMALL} tasks"), Bound::AtMost, 1.3));
     }
     small.server.stop().await?;
@@ -68,12 +56,7 @@ impl Folder {
         let data = run.data_dir()?;
         fill(&data, tasks)?;
         let server = run.server_on(&data, StoreKind::Sqlite, None).await?;
-        Ok(Self {
-            server,
-            tasks,
-            first_page: Latencies::default(),
-            later_pages: Latencies::default(),
-        })
+        Ok(Self { server, tasks, first_page: Latencies::default(), later_pages: Latencies::default() })
     }
 
     /// Asks for the first page and the pages after it in turn; a walk that ends starts again.
@@ -100,35 +83,20 @@ impl Folder {
 /// The token of the next page, of an answer that must count `tasks` tasks.
 fn next_token(body: &[u8], tasks: u64) -> Result<String> {
     let answer: Value = serde_json::from_slice(body).context("the answer is not JSON")?;
-    let result = answer
-        .get("result")
-        .with_context(|| format!("no result: {}", crate::http::excerpt(body)))?;
-    let total = result
-        .get("totalSize")
-        .and_then(Value::as_u64)
-        .context("no totalSize")?;
+    let result = answer.get("result").with_context(|| format!("no result: {}", crate::http::excerpt(body)))?;
+    let total = result.get("totalSize").and_then(Value::as_u64).context("no totalSize")?;
     if total != tasks {
         bail!("totalSize is {total}, not {tasks}");
     }
-    Ok(result
-        .get("nextPageToken")
-        .and_then(Value::as_str)
-        .context("no nextPageToken")?
-        .to_owned())
+    Ok(result.get("nextPageToken").and_then(Value::as_str).context("no nextPageToken")?.to_owned())
 }
 
 /// Fills the folder `data` with finished tasks, a second apart, the newest one now.
 fn fill(data: &Path, tasks: u64) -> Result<()> {
-    let since_epoch = SystemTime::now()
-        .duration_since(UNIX_EPOCH)
-        .context("the clock is wrong")?;
+    let since_epoch = SystemTime::now().duration_since(UNIX_EPOCH).context("the clock is wrong")?;
     let now = Timestamp::from_unix_millis(i64::try_from(since_epoch.as_millis())?);
-    let config = SqliteConfig {
-        directory: data.to_owned(),
-        ..SqliteConfig::default()
-    };
-    longhaul_store_sqlite::fill(&config, tasks, now)
-        .with_context(|| format!("cannot fill a folder with {tasks} tasks"))
+    let config = SqliteConfig { directory: data.to_owned(), ..SqliteConfig::default() };
+    longhaul_store_sqlite::fill(&config, tasks, now).with_context(|| format!("cannot fill a folder with {tasks} tasks"))
 }
 
 #[cfg(test)]

@@ -29,11 +29,7 @@ pub async fn measure(run: &mut Run, figures: &mut Vec<Figure>) -> Result<()> {
         server.stop().await?;
         let name = store.name();
         figures.push(Figure::new(format!("{name}: idle"), idle, "MB"));
-        figures.push(Figure::new(
-            format!("{name}: after {count} tasks"),
-            after,
-            "MB",
-        ));
+        figures.push(Figure::new(format!("{name}: after {count} tasks"), after, "MB"));
         let growth = Figure::new(format!("{name}: growth"), after - idle, "MB");
         figures.push(match store {
             // Tasks in memory take memory.

@@ -43,10 +43,8 @@ async fn measure_at(run: &mut Run, figures: &mut Vec<Figure>, connections: usize
         drive(&mut floor, connections, run).await?;
         for (store, server) in &mut servers {
             if *store == StoreKind::Sqlite {
-                run.run_loop(Shape::grouped(connections, Rows::Fresh))
-                    .await?;
-                run.run_loop(Shape::grouped(connections, Rows::Scattered))
-                    .await?;
+                run.run_loop(Shape::grouped(connections, Rows::Fresh)).await?;
+                run.run_loop(Shape::grouped(connections, Rows::Scattered)).await?;
             }
             drive(server, connections, run).await?;
         }
@@ -60,22 +58,14 @@ async fn measure_at(run: &mut Run, figures: &mut Vec<Figure>, connections: usize
             StoreKind::Memory => push(figures, "memory", connections, server.outcome, |rate| {
                 rate.ratio(floor_rate, "floor", Bound::AtLeast, 0.5)
             }),
-            StoreKind::Sqlite => {
-                push_sqlite(run, figures, connections, server.outcome, floor_rate).await?
-            }
+            StoreKind::Sqlite => push_sqlite(run, figures, connections, server.outcome, floor_rate).await?,
         }
     }
     Ok(())
 }
 
 async fn drive(subject: &mut Subject, connections: usize, run: &Run) -> Result<()> {
-    let outcome = load::sends(
-        subject.process.addr(),
-        connections,
-        run.options.window,
-        TEXT,
-    )
-    .await?;
+    let outcome = load::sends(subject.process.addr(), connections, run.options.window, TEXT).await?;
     subject.outcome.extend(outcome);
     Ok(())
 }
@@ -94,21 +84,9 @@ fn push(
     judge: impl FnOnce(Figure) -> Figure,
 ) {
     let what = format!("{name}, {connections}");
-    figures.push(judge(Figure::new(
-        format!("{what}: sends"),
-        outcome.rate(),
-        "/s",
-    )));
-    figures.push(Figure::new(
-        format!("{what}: p50"),
-        outcome.latencies.p50_ms(),
-        "ms",
-    ));
-    figures.push(Figure::new(
-        format!("{what}: p99"),
-        outcome.latencies.p99_ms(),
-        "ms",
-    ));
+    figures.push(judge(Figure::new(format!("{what}: sends"), outcome.rate(), "/s")));
+    figures.push(Figure::new(format!("{what}: p50"), outcome.latencies.p50_ms(), "ms"));
+    figures.push(Figure::new(format!("{what}: p99"), outcome.latencies.p99_ms(), "ms"));
 }
 
 async fn push_sqlite(
@@ -128,36 +106,21 @@ async fn push_sqlite(
         figures.push(sends);
         figures.push(p50.limit(&rule, Bound::AtMost, 2.0 * transaction + 0.3));
     } else {
-        let scattered = run
-            .loop_outcome(Shape::grouped(connections, Rows::Scattered))
-            .await?;
+        let scattered = run.loop_outcome(Shape::grouped(connections, Rows::Scattered)).await?;
         let scattered = scattered.tasks.rate();
-        let fresh = run
-            .loop_outcome(Shape::grouped(connections, Rows::Fresh))
-            .await?
-            .tasks
-            .rate();
+        let fresh = run.loop_outcome(Shape::grouped(connections, Rows::Fresh)).await?.tasks.rate();
         let single = run.loop_outcome(Shape::SINGLE).await?.tasks.rate();
         figures.push(sends.ratio(scattered, "the bare loop", Bound::AtLeast, 0.6));
         let beside = |base: &str| Figure::new(format!("{what}: sends, beside {base}"), rate, "/s");
-        let figure =
-            beside("fresh rows").ratio(fresh, "the loop on fresh rows", Bound::AtLeast, 0.6);
+        let figure = beside("fresh rows").ratio(fresh, "the loop on fresh rows", Bound::AtLeast, 0.6);
         figures.push(figure.aim());
         let figure = beside("no grouping");
         figures.push(figure.ratio(single, "one write a transaction", Bound::AtLeast, 1.0));
         if let Some(aim) = aim(connections) {
-            figures.push(
-                beside("the floor")
-                    .ratio(floor_rate, "floor", Bound::AtLeast, aim)
-                    .aim(),
-            );
+            figures.push(beside("the floor").ratio(floor_rate, "floor", Bound::AtLeast, aim).aim());
         }
         figures.push(p50);
     }
-    figures.push(Figure::new(
-        format!("{what}: p99"),
-        outcome.latencies.p99_ms(),
-        "ms",
-    ));
+    figures.push(Figure::new(format!("{what}: p99"), outcome.latencies.p99_ms(), "ms"));
     Ok(())
 }

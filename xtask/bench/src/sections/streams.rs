@@ -38,12 +38,7 @@ pub async fn measure(run: &mut Run, figures: &mut Vec<Figure>) -> Result<()> {
     Ok(())
 }
 
-async fn first_event(
-    run: &mut Run,
-    figures: &mut Vec<Figure>,
-    store: StoreKind,
-    addr: SocketAddr,
-) -> Result<()> {
+async fn first_event(run: &mut Run, figures: &mut Vec<Figure>, store: StoreKind, addr: SocketAddr) -> Result<()> {
     if store == StoreKind::Sqlite {
         // The limit hangs on the disk of this minute, so the loop runs right before.
         run.run_loop(Shape::ALONE).await?;
@@ -64,34 +59,16 @@ async fn first_event(
         StoreKind::Memory => figure,
         StoreKind::Sqlite => {
             let transaction = run.transaction_p50_ms().await?;
-            figure.limit(
-                &format!("ms, limit {transaction:.3} + 1"),
-                Bound::AtMost,
-                transaction + 1.0,
-            )
+            figure.limit(&format!("ms, limit {transaction:.3} + 1"), Bound::AtMost, transaction + 1.0)
         }
     });
-    figures.push(Figure::new(
-        format!("{name}, 1: first event p99"),
-        first.p99_ms(),
-        "ms",
-    ));
-    figures.push(Figure::new(
-        format!("{name}, 1: whole stream of echo p50"),
-        whole.p50_ms(),
-        "ms",
-    ));
+    figures.push(Figure::new(format!("{name}, 1: first event p99"), first.p99_ms(), "ms"));
+    figures.push(Figure::new(format!("{name}, 1: whole stream of echo p50"), whole.p50_ms(), "ms"));
     Ok(())
 }
 
-async fn short_streams(
-    run: &Run,
-    figures: &mut Vec<Figure>,
-    store: StoreKind,
-    addr: SocketAddr,
-) -> Result<()> {
-    let (mut sends, mut streams, mut alone) =
-        (Outcome::default(), Outcome::default(), Outcome::default());
+async fn short_streams(run: &Run, figures: &mut Vec<Figure>, store: StoreKind, addr: SocketAddr) -> Result<()> {
+    let (mut sends, mut streams, mut alone) = (Outcome::default(), Outcome::default(), Outcome::default());
     for _ in 0..run.options.rounds {
         sends.extend(load::sends(addr, CONNECTIONS, run.options.window, "echo hello").await?);
         streams.extend(load::streams(addr, CONNECTIONS, run.options.window, SHORT).await?);
@@ -99,43 +76,18 @@ async fn short_streams(
     }
     let what = format!("{}, {CONNECTIONS}", store.name());
     figures.push(Figure::new(format!("{what}: sends"), sends.rate(), "/s"));
-    let figure = Figure::new(
-        format!("{what}: streams of {SHORT} chunks"),
-        streams.rate(),
-        "/s",
-    );
+    let figure = Figure::new(format!("{what}: streams of {SHORT} chunks"), streams.rate(), "/s");
     figures.push(figure.ratio(sends.rate(), "sends", Bound::AtLeast, 0.5));
     let chunks = streams.rate() * as_f64(SHORT);
-    figures.push(Figure::new(
-        format!("{what}: chunks of such streams"),
-        chunks,
-        "/s",
-    ));
-    figures.push(Figure::new(
-        format!("{what}: stream p50"),
-        streams.latencies.p50_ms(),
-        "ms",
-    ));
-    figures.push(Figure::new(
-        format!("{what}: stream p99"),
-        streams.latencies.p99_ms(),
-        "ms",
-    ));
+    figures.push(Figure::new(format!("{what}: chunks of such streams"), chunks, "/s"));
+    figures.push(Figure::new(format!("{what}: stream p50"), streams.latencies.p50_ms(), "ms"));
+    figures.push(Figure::new(format!("{what}: stream p99"), streams.latencies.p99_ms(), "ms"));
     let chunks = alone.rate() * as_f64(SHORT);
-    figures.push(Figure::new(
-        format!("{}, 1: chunks of streams of {SHORT}", store.name()),
-        chunks,
-        "/s",
-    ));
+    figures.push(Figure::new(format!("{}, 1: chunks of streams of {SHORT}", store.name()), chunks, "/s"));
     Ok(())
 }
 
-async fn long_streams(
-    run: &Run,
-    figures: &mut Vec<Figure>,
-    store: StoreKind,
-    addr: SocketAddr,
-) -> Result<()> {
+async fn long_streams(run: &Run, figures: &mut Vec<Figure>, store: StoreKind, addr: SocketAddr) -> Result<()> {
     let mut connection = Connection::connect(addr).await?;
     let mut request = MessageRequest::stream(&format!("chunks {LONG}"))?;
     let (mut rates, mut ratios) = (Vec::new(), Vec::new());
@@ -145,10 +97,7 @@ async fn long_streams(
         let seen = load::stream_one(&mut connection, &mut request).await?;
         let elapsed = started.elapsed();
         if seen.chunks.len() != LONG {
-            bail!(
-                "a stream of {LONG} chunks had {} artifact updates",
-                seen.chunks.len()
-            );
+            bail!("a stream of {LONG} chunks had {} artifact updates", seen.chunks.len());
         }
         rates.push(rate(LONG, elapsed));
         ratios.push(end_ratio(&seen, started)?);
@@ -163,12 +112,7 @@ async fn long_streams(
 
 /// Rate of the last chunks of a stream, by that of its first, counted from its start.
 fn end_ratio(seen: &StreamSeen, started: Instant) -> Result<f64> {
-    let at = |index: usize| {
-        seen.chunks
-            .get(index)
-            .copied()
-            .context("a stream with fewer chunks")
-    };
+    let at = |index: usize| seen.chunks.get(index).copied().context("a stream with fewer chunks");
     let last = seen.chunks.len().saturating_sub(1);
     let first_took = at(ENDS - 1)?.saturating_duration_since(started);
     let last_took = at(last)?.saturating_duration_since(at(last.saturating_sub(ENDS))?);
@@ -184,13 +128,9 @@ mod tests {
     #[test]
     fn a_stream_that_slows_down_has_a_ratio_below_one() {
         let started = Instant::now();
-        let chunks = (1..=2000_u64).map(|n| {
-            started + Duration::from_micros(if n <= 1000 { n } else { 1000 + (n - 1000) * 4 })
-        });
-        let seen = StreamSeen {
-            first: started,
-            chunks: chunks.collect(),
-        };
+        let chunks =
+            (1..=2000_u64).map(|n| started + Duration::from_micros(if n <= 1000 { n } else { 1000 + (n - 1000) * 4 }));
+        let seen = StreamSeen { first: started, chunks: chunks.collect() };
         let ratio = end_ratio(&seen, started).unwrap();
         assert!((ratio - 0.25).abs() < 0.01, "{ratio}");
     }

@@ -49,7 +49,10 @@ async fn a_direct_message_makes_no_task() {
 #[tokio::test]
 async fn chunks_and_bursts_come_in_full() {
     let chunks = run("chunks 200").await;
-    assert_eq!(texts(&chunks.artifacts[0].parts), (1..=200).map(|number| format!("chunk {number}\n")).collect::<Vec<_>>());
+    assert_eq!(
+        texts(&chunks.artifacts[0].parts),
+        (1..=200).map(|number| format!("chunk {number}\n")).collect::<Vec<_>>()
+    );
     let burst = run("burst 20").await;
     assert_eq!(burst.history.len(), 21);
 }

@@ -108,7 +108,10 @@ async fn bytes_that_are_no_text_are_replaced() {
 #[tokio::test]
 async fn cancel_ends_the_whole_group() {
     let file = folder().join("pids");
-    let command = format!("echo $$ >> {0}; sh -c 'echo $$ >> {0}; sleep 600' & sleep 600 & echo $! >> {0}; echo ready; wait", file.display());
+    let command = format!(
+        "echo $$ >> {0}; sh -c 'echo $$ >> {0}; sleep 600' & sleep 600 & echo $! >> {0}; echo ready; wait",
+        file.display()
+    );
     let bench = bench(&command).await;
     let task = bench.begin("x").await;
     bench.until(&task.id, |task| !task.artifacts.is_empty() && pids(&file).len() == 3).await;

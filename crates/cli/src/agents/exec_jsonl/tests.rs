@@ -54,7 +54,9 @@ async fn the_turn_is_told_in_one_line() {
     let command = r#"python3 -c 'import json,sys; turn=sys.stdin.readline(); print(json.dumps({"type":"artifact","artifactId":"turn","parts":[{"data":json.loads(turn)}]}))'"#;
     let task = bench(command).await.say("hello").await;
     assert_eq!(state(&task), "COMPLETED", "{}", said(&task));
-    let Some(longhaul_protocol::wire::PartContent::Data(turn)) = &task.artifacts[0].parts[0].content else { panic!("no data") };
+    let Some(longhaul_protocol::wire::PartContent::Data(turn)) = &task.artifacts[0].parts[0].content else {
+        panic!("no data")
+    };
     let message = json!({
         "messageId": "message-1", "contextId": task.context_id, "taskId": task.id, "role": "ROLE_USER", "parts": [{"text": "hello"}],
     });
@@ -86,7 +88,10 @@ async fn each_end_is_carried_out() {
 async fn an_authorization_that_comes_another_way_resumes_the_turn() {
     let folder = folder();
     let asks = r#"{"type":"auth_required","text":"log in","resumeAfterMs":50}"#;
-    let command = format!("read turn; cd {}; if [ -e asked ]; then echo '{{\"type\":\"complete\"}}'; else touch asked; echo '{asks}'; fi", folder.display());
+    let command = format!(
+        "read turn; cd {}; if [ -e asked ]; then echo '{{\"type\":\"complete\"}}'; else touch asked; echo '{asks}'; fi",
+        folder.display()
+    );
     let bench = bench(&command).await;
     let task = bench.say("x").await;
     assert_eq!(state(&task), "AUTH_REQUIRED");
