@@ -122,6 +122,12 @@ struct KeptMessage {
 }
 
 impl KeptMessage {
+    /// A message of a log that is still empty.
+    fn new(new: NewMessage) -> Self {
+        let request = (!new.request.is_empty()).then(|| Box::new(new.request.clone()));
+        Self { sequence: new.sequence(0), json: json::to_json(&new.message), request }
+    }
+
     fn read(&self) -> Result<Message, StoreError> {
         json::from_json(&self.json).map_err(|error| StoreError::corrupt(format!("a message: {error}")))
     }
@@ -194,13 +200,13 @@ fn place(head: &TaskHead) -> Place {
 }
 
 impl Inner {
-    fn commit(&mut self, commit: Commit) -> Result<Committed, StoreError> {
+    fn commit(&mut self, commit: Commit, messages: Vec<KeptMessage>) -> Result<Committed, StoreError> {
         self.check_dedup(&commit)?;
         if let Expect::New(_) = &commit.expect {
             if self.tasks.contains_key(&commit.task_id) {
                 return Err(StoreError::Conflict { task: commit.task_id });
             }
-            return self.create(commit);
+            return self.create(commit, messages);
         }
         let Some(entry) = self.tasks.get_mut(&commit.task_id) else {
             return Err(StoreError::NotFound { task: commit.task_id });
@@ -211,14 +217,14 @@ impl Inner {
             let before = std::mem::replace(&mut entry.head, head);
             self.index.moved(&entry.scope, &before, &entry.head);
         }
-        let committed = entry.append(commit.events, commit.messages, commit.now);
+        let committed = entry.append(commit.events, messages, commit.now);
         if let Some(dedup) = commit.dedup {
             self.remember(dedup, commit.task_id);
         }
         Ok(committed)
     }
 
-    fn create(&mut self, commit: Commit) -> Result<Committed, StoreError> {
+    fn create(&mut self, commit: Commit, messages: Vec<KeptMessage>) -> Result<Committed, StoreError> {
         let (Expect::New(new), Some(head)) = (commit.expect, commit.head) else {
             return Err(StoreError::corrupt("a new task without a head"));
         };
@@ -228,9 +234,9 @@ impl Inner {
             metadata: new.metadata,
             head,
             events: Vec::with_capacity(commit.events.len()),
-            messages: Vec::with_capacity(commit.messages.len()),
+            messages: Vec::with_capacity(messages.len()),
         });
-        let committed = entry.append(commit.events, commit.messages, commit.now);
+        let committed = entry.append(commit.events, messages, commit.now);
         self.index.insert(&entry.scope, &entry.head);
         if let Some(dedup) = commit.dedup {
             self.remember(dedup, commit.task_id.clone());
@@ -294,18 +300,15 @@ impl Inner {
 }
 
 impl Entry {
-    fn append(&mut self, events: Vec<NewEvent>, messages: Vec<NewMessage>, now: Timestamp) -> Committed {
+    fn append(&mut self, events: Vec<NewEvent>, messages: Vec<KeptMessage>, now: Timestamp) -> Committed {
         let before = self.head.last_sequence;
         for event in events {
             self.head.last_sequence += 1;
             let sequence = self.head.last_sequence;
             self.events.push(StoredEvent { sequence, kind: event.kind, timestamp: now, payload: event.payload });
         }
-        for new in messages {
-            let sequence = new.sequence(before);
-            let request = (!new.request.is_empty()).then(|| Box::new(new.request));
-            self.messages.push(KeptMessage { sequence, json: json::to_json(&new.message), request });
-        }
+        let joined = |kept: KeptMessage| KeptMessage { sequence: kept.sequence + before, ..kept };
+        self.messages.extend(messages.into_iter().map(joined));
         Committed { version: self.head.version, last_sequence: self.head.last_sequence }
     }
 
@@ -358,7 +361,10 @@ fn expect_holds(commit: &Commit, head: &TaskHead) -> Result<(), StoreError> {
 #[async_trait]
 impl Store for MemoryStore {
     async fn commit(&self, commit: Commit) -> Result<Committed, StoreError> {
-        self.lock()?.commit(commit)
+        let mut commit = commit;
+        // Written before the lock is taken, which all others wait for.
+        let messages = std::mem::take(&mut commit.messages).into_iter().map(KeptMessage::new).collect();
+        self.lock()?.commit(commit, messages)
     }
 
     async fn load(&self, scope: &Scope, task_id: &TaskId) -> Result<Option<TaskHead>, StoreError> {
