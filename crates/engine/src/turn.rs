@@ -3,7 +3,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use bytes::Bytes;
 use longhaul_lifecycle::{ArtifactLedger, ArtifactRejection, ArtifactUpdate};
-use longhaul_protocol::{Artifact, ContextId, FieldViolation, JsonObject, Message, TaskId, json, wire};
+use longhaul_protocol::{Artifact, ContextId, FieldViolation, JsonObject, Message, TaskId, json, rules, wire};
 use longhaul_store::{EventKind, NewEvent, Store, StoredMessage, TurnRequest};
 use thiserror::Error;
 use tokio::sync::Notify;
@@ -379,6 +379,7 @@ impl TurnWriter {
         parts: Option<Vec<wire::Part>>,
         metadata: Option<JsonObject>,
     ) -> Result<(), TurnError> {
+        check_metadata("status update", metadata.as_ref())?;
         let message = parts.map(|parts| self.shared.message(parts)).transpose()?;
         let bytes = message.as_ref().map_or(0, |message| json::to_json(message.as_wire()).len());
         let progress = Box::new(Progress { message, metadata });
@@ -392,6 +393,7 @@ impl TurnWriter {
     /// [`TurnError::Over`] when the turn is over, [`TurnError::Artifact`] when the piece appends to an artifact that does
     /// not exist or is closed, [`TurnError::Invalid`] or [`TurnError::TooLarge`] when the piece can't be written.
     pub async fn artifact(&self, piece: ArtifactPiece) -> Result<(), TurnError> {
+        check_metadata("artifact update", piece.metadata.as_ref())?;
         let artifact =
             Artifact::new(piece.artifact).map_err(|violations| TurnError::Invalid { what: "artifact", violations })?;
         let (id, append, last_chunk) = (artifact.id().clone(), piece.append, piece.last_chunk);
@@ -450,6 +452,12 @@ impl TurnShared {
         self.check_size(json::to_json(message.as_wire()).len())?;
         Ok(message)
     }
+}
+
+/// What is stored must be readable again, however deep it is put.
+fn check_metadata(what: &'static str, metadata: Option<&JsonObject>) -> Result<(), TurnError> {
+    let violations = metadata.map(rules::metadata_violations).unwrap_or_default();
+    if violations.is_empty() { Ok(()) } else { Err(TurnError::Invalid { what, violations }) }
 }
 
 /// A message of the agent.

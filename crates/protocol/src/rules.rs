@@ -46,6 +46,14 @@ pub trait FieldRules {
     }
 }
 
+/// What breaks the rules of metadata that stands for itself, beside an event.
+#[must_use]
+pub fn metadata_violations(metadata: &crate::JsonObject) -> Vec<FieldViolation> {
+    let mut out = Vec::new();
+    not_too_deep(metadata, &Path::Root.member("metadata"), &mut out);
+    out
+}
+
 macro_rules! rules {
     ($($message:ident { $($field:ident $json:literal: $($rule:expr),+;)* })+) => {$(
         impl FieldRules for wire::$message {

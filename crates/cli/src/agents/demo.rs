@@ -2,13 +2,10 @@
 
 mod words;
 
-use std::collections::HashSet;
-use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 
 use async_trait::async_trait;
 use longhaul_engine::{Accept, Agent, AgentError, ArtifactPiece, Incoming, Outcome, Turn, TurnWriter, text_part};
-use longhaul_protocol::MessageId;
 use longhaul_protocol::wire::{self, Part};
 use tokio_util::task::TaskTracker;
 
@@ -18,14 +15,10 @@ use words::{Words, words_of};
 const AUTH_RESUMES_AFTER: Duration = Duration::from_secs(2);
 /// How long `late` waits after its turn's end.
 const LATE_BY: Duration = Duration::from_millis(100);
-/// How many messages that asked for authorization in a later turn are remembered.
-const ASKED_MAX: usize = 10_000;
 
 /// Does what the message's words say: see `longhaul demo-server --help`.
 #[derive(Debug, Default)]
 pub struct DemoAgent {
-    /// Messages of later turns whose `auth` was asked for already.
-    asked: Mutex<HashSet<MessageId>>,
     /// Writers that are late.
     late: TaskTracker,
 }
@@ -34,18 +27,6 @@ impl DemoAgent {
     /// The agent.
     pub fn new() -> Self {
         Self::default()
-    }
-
-    /// Whether this message of a later turn has still to ask for authorization: a turn that is resumed has the same one.
-    fn asks_now(&self, id: &MessageId) -> bool {
-        let mut asked = self.asked.lock().unwrap_or_else(PoisonError::into_inner);
-        if asked.remove(id) {
-            return false;
-        }
-        if asked.len() >= ASKED_MAX {
-            asked.clear();
-        }
-        asked.insert(id.clone())
     }
 }
 
@@ -79,7 +60,7 @@ impl Agent for DemoAgent {
             return Ok(Outcome::Reject(Some(vec![text_part("rejected, as asked")])));
         }
         // A new task was asked by `accept`, so its first turn is authorized.
-        if words.auth && !turn.is_first() && self.asks_now(turn.message().id()) {
+        if words.auth && !turn.is_first() && !turn.is_resumed() {
             let (parts, resume_after) = needs_auth();
             return Ok(Outcome::RequireAuth { parts, resume_after });
         }
