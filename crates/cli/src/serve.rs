@@ -41,7 +41,8 @@ async fn serve(served: Served, settings: Settings) -> anyhow::Result<()> {
         .context(Attempt::new(format!("cannot listen on {}", settings.server.listen)))?;
     let mut signals = Signals::new().context(Attempt::new("cannot wait for signals"))?;
     let (store, clock) = open_store(&settings)?;
-    let parts = EngineParts { store, agent, clock, ids: Arc::new(RandomIds), config: settings.engine(card_of) };
+    let parts =
+        EngineParts { store, agent, clock, ids: Arc::new(RandomIds::default()), config: settings.engine(card_of) };
     let engine = Engine::new(parts);
     let config = server_config(&settings, card_of);
     let server = Server::bind(address, config, engine.clone()).await.map_err(bind_failed)?;

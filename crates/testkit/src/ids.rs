@@ -20,7 +20,7 @@ impl CountedIds {
         let mut random = [0; 10];
         let count = (self.counter.fetch_add(1, Ordering::Relaxed) + 1).to_be_bytes();
         random.iter_mut().skip(2).zip(count).for_each(|(to, from)| *to = from);
-        uuid_v7(now, random, shard).hyphenated().to_string()
+        uuid_v7(now, random, 0, shard).hyphenated().to_string()
     }
 }
 

@@ -49,7 +49,7 @@ impl Bench {
             store: Arc::new(MemoryStore::new()),
             agent: Arc::new(agent),
             clock: Arc::new(SystemClock::new()),
-            ids: Arc::new(RandomIds),
+            ids: Arc::new(RandomIds::default()),
             config: Config::default(),
         });
         engine.start().await.expect("it starts");

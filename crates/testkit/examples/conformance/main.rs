@@ -59,8 +59,13 @@ async fn main() -> anyhow::Result<()> {
     };
     // The kit sends the same message id dozens of times and means new tasks: no retry is recognized unless it is asked for.
     let config = Config { input_modes: card.default_input_modes.clone(), ..Config::default() };
-    let engine =
-        Engine::new(EngineParts { store, agent: Arc::new(ConformanceAgent), clock, ids: Arc::new(RandomIds), config });
+    let engine = Engine::new(EngineParts {
+        store,
+        agent: Arc::new(ConformanceAgent),
+        clock,
+        ids: Arc::new(RandomIds::default()),
+        config,
+    });
     let server = Server::bind(listen, ServerConfig { prefix, ..ServerConfig::new(card) }, engine.clone()).await?;
     engine.start().await?;
     eprintln!("listening on http://{}", server.local_addr());
