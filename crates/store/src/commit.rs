@@ -1,3 +1,4 @@
+use bytes::Bytes;
 use longhaul_lifecycle::TaskHead;
 use longhaul_protocol::{JsonObject, Message, MessageId, Owner, TaskId, Tenant, Timestamp};
 use serde::{Deserialize, Serialize};
@@ -78,7 +79,7 @@ pub enum Expect {
     New(NewTask),
     /// Nobody changed what decides since the head with this version was loaded.
     Version(u64),
-    /// As `Version`, and the writer's lease is alive.
+    /// As `Version`, and the writer's lease is alive: it is of this epoch and has not run out at the time of the commit.
     LeaseAndVersion {
         /// The fencing token of the writer.
         epoch: u64,
@@ -119,6 +120,8 @@ pub struct Commit {
     pub events: Vec<NewEvent>,
     /// The messages to append to the history, in order.
     pub messages: Vec<NewMessage>,
+    /// What the agent wants to have in its next attempt or turn; `None` leaves what is there.
+    pub checkpoint: Option<Bytes>,
     /// The key under which a repetition of the caller's message is recognized, if it asked for that.
     pub dedup: Option<Dedup>,
     /// The time of the commit, by the store's clock.
