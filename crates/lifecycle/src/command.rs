@@ -13,14 +13,15 @@ pub enum Command {
         /// When the lease runs out unless it is renewed.
         lease_until: Timestamp,
     },
-    /// The attempt came to nothing, and the turn is tried again.
+    /// The attempt came to nothing, and the turn is tried again; if it was to be canceled, the task is canceled now.
     Retry {
         /// What happened to the attempt.
         how: AttemptOutcome,
         /// When the next attempt may begin.
         at: Timestamp,
     },
-    /// The worker gives the turn back without having spent its attempt: another may begin at once.
+    /// The worker gives the turn back without having spent its attempt: another may begin at once. If the turn was to be
+    /// canceled, the task is canceled now.
     HandBack,
     /// The agent says how it is getting on.
     Progress {

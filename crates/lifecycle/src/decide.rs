@@ -1,6 +1,9 @@
 use longhaul_protocol::{Message, TaskState, Timestamp};
 
-use crate::{AttemptEnd, AttemptOutcome, Command, CommandKind, Joins, Lease, Rejection, StatusUpdate, TaskHead, Transition, Writer};
+use crate::{
+    AttemptEnd, AttemptOutcome, Command, CommandKind, Joins, Lease, Rejection, StatusUpdate, TaskHead, Transition,
+    Writer,
+};
 
 /// Decides what `command` does to the task `head`, by the table of the lifecycle.
 ///
@@ -143,8 +146,11 @@ impl Step<'_> {
         Ok(transition)
     }
 
-    /// Ends the attempt; the state stays, and no event is written.
+    /// Ends the attempt; the state stays, and no event is written. A turn that is to be canceled is not tried again.
     fn retry(&self, how: AttemptOutcome, at: Timestamp) -> Transition {
+        if self.head.cancel_requested {
+            return self.end(TaskState::Canceled, None);
+        }
         let mut transition = self.unchanged();
         self.note(&mut transition, how);
         transition.lease = Lease::End;
@@ -156,6 +162,9 @@ impl Step<'_> {
     }
 
     fn hand_back(&self) -> Transition {
+        if self.head.cancel_requested {
+            return self.end(TaskState::Canceled, None);
+        }
         let mut transition = self.unchanged();
         transition.lease = Lease::End;
         let head = &mut transition.head;

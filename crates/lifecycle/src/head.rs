@@ -70,6 +70,12 @@ impl TaskHead {
         self.leased && self.due_at.is_some_and(|until| until <= now)
     }
 
+    /// Whether the task is in line for a worker, now or later.
+    #[must_use]
+    pub fn waits_for_a_worker(&self) -> bool {
+        !self.leased && self.due_at.is_some()
+    }
+
     /// Whether the task rests: terminal, or waiting for its caller. A blocking send returns here (A2A §3.2.2).
     #[must_use]
     pub fn rests(&self) -> bool {

@@ -79,8 +79,9 @@ impl RetryPolicy {
         }
         let Some(doublings) = head.attempt.checked_sub(2) else { return Next::Retry { at: now } };
         let wait = self.backoff_min.saturating_mul(1 << doublings.min(30)).min(self.backoff_max);
-        let wait = wait.mul_f64(1.0 - jitter.clamp(0.0, 1.0) / 2.0);
-        let millis = i64::try_from(wait.as_millis()).unwrap_or(i64::MAX);
+        let most = wait.as_secs_f64() * 1000.0;
+        // The cast saturates, and makes 0 of what is no number: no setting and no jitter panics here.
+        let millis = (most * (1.0 - jitter.clamp(0.0, 1.0) / 2.0)) as i64;
         Next::Retry { at: Timestamp::from_unix_millis(now.unix_millis().saturating_add(millis)) }
     }
 }
