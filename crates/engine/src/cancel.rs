@@ -2,19 +2,24 @@
 
 use std::sync::Arc;
 
-use longhaul_lifecycle::{Command, Rejection, TaskHead, Writer};
+use longhaul_lifecycle::{Command, Rejection, Writer};
 use longhaul_protocol::{TaskId, wire};
 use longhaul_store::{Commit, Expect, HistoryLimit, Scope, StoreError};
 
 use crate::clock::within;
-use crate::engine::{Inner, contended, known_form, log_change, new_messages, status_time};
+use crate::engine::{Inner, contended, known_form, new_messages, status_time};
+use crate::running::Stop;
 use crate::schedule::decide_all;
 use crate::{Engine, EngineError};
 
 /// What became of one command.
 enum Done {
     /// It is stored; whether the agent has to be told, and its turn ended.
-    Stored { tell_agent: bool },
+    Stored {
+        tell_agent: bool,
+        /// The epoch of the turn that is meant.
+        epoch: u64,
+    },
     /// The task had ended before.
     Ended,
 }
@@ -64,15 +69,15 @@ impl Inner {
         let subscription = self.hub.subscribe(task_id);
         match self.command(scope, task_id, Command::Cancel, Writer::Caller).await? {
             Done::Ended => return Err(EngineError::TaskNotCancelable(task_id.clone())),
-            Done::Stored { tell_agent: false } => {}
-            Done::Stored { tell_agent: true } => {
+            Done::Stored { tell_agent: false, .. } => {}
+            Done::Stored { tell_agent: true, epoch } => {
                 self.running.cancel(task_id);
                 let rests = self.wait_until_it_rests(scope, task_id, &subscription);
                 let in_time = within(&*self.clock, self.config.cancel_grace, rests).await;
                 let ended = in_time.is_some() && self.load(scope, task_id).await?.state.is_terminal();
                 if !ended {
                     self.command(scope, task_id, Command::FinishCancel { message: None }, Writer::Engine).await?;
-                    self.running.abort(task_id);
+                    self.running.stop(task_id, epoch, Stop::Lost);
                 }
             }
         }
@@ -99,24 +104,20 @@ impl Inner {
             };
             let tell_agent = transition.tell_agent;
             if transition.is_empty(&head) {
-                return Ok(Done::Stored { tell_agent });
+                return Ok(Done::Stored { tell_agent, epoch: head.epoch });
             }
             let commit = Commit {
                 task_id: task_id.clone(),
                 expect: Expect::Version(head.version),
-                head: Some(transition.head.clone()),
-                events: events.clone(),
+                head: Some(transition.head),
+                events,
                 messages: new_messages(transition.history, 0),
+                checkpoint: None,
                 dedup: None,
                 now,
             };
-            match self.store.commit(commit).await {
-                Ok(committed) => {
-                    let head = TaskHead { last_sequence: committed.last_sequence, ..transition.head };
-                    self.told(task_id, committed.last_sequence, &events);
-                    log_change(&head, committed.last_sequence);
-                    return Ok(Done::Stored { tell_agent });
-                }
+            match self.commit(commit).await {
+                Ok(_) => return Ok(Done::Stored { tell_agent, epoch: head.epoch }),
                 Err(StoreError::Conflict { .. }) => {}
                 Err(error) => return Err(EngineError::store("change the task", error)),
             }

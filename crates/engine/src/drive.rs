@@ -3,16 +3,19 @@
 use std::collections::VecDeque;
 use std::pin::Pin;
 use std::sync::Arc;
+use std::sync::atomic::Ordering;
 use std::time::Duration;
 
-use longhaul_lifecycle::{ArtifactLedger, Command, TaskHead, Writer, decide};
+use bytes::Bytes;
+use longhaul_lifecycle::{ArtifactLedger, AttemptOutcome, Command, TaskHead, Writer, decide};
 use longhaul_protocol::{ArtifactId, Message, TaskState, wire};
 use longhaul_store::{
     ArtifactFold, Commit, EventKind, Expect, NewEvent, NewMessage, Scope, StoreError, TurnRequest, artifact_update,
 };
 
-use crate::engine::{Inner, Worker, log_change, new_messages, status_events, status_time};
-use crate::turn::{MessageIds, Progress, TurnShared, TurnState, Write};
+use crate::engine::{Inner, Worker, new_messages, status_events, status_time};
+use crate::running::Stop;
+use crate::turn::{MessageIds, Progress, TurnParts, TurnShared, TurnState, Write};
 use crate::unwind::CatchUnwind;
 use crate::{AgentError, Outcome, Turn, text_part};
 
@@ -112,6 +115,7 @@ type Stored = Result<(TaskHead, Group, VecDeque<Write>), Lost>;
 struct Group {
     events: Vec<NewEvent>,
     messages: Vec<NewMessage>,
+    checkpoint: Option<Bytes>,
     /// Whether anything but artifacts is written.
     decides: bool,
 }
@@ -146,15 +150,27 @@ pub(crate) async fn drive(inner: Arc<Inner>, start: TurnStart) -> TurnEnd {
         writer: crate::TurnWriter { shared: Arc::clone(&shared) },
     };
     let agent = Arc::clone(&inner.agent);
-    let mut running = CatchUnwind(Box::pin(async move { agent.run(&mut turn).await }));
+    let mut running = Some(CatchUnwind(Box::pin(async move { agent.run(&mut turn).await })));
     let mut outcome = None;
     let mut commit: Option<Pin<Box<dyn Future<Output = Stored> + Send>>> = None;
     loop {
         tokio::select! {
             biased;
-            () = registered.abort.cancelled() => break,
-            result = &mut running, if outcome.is_none() => {
-                outcome = Some(command_of(&shared, result.unwrap_or_else(|panic| Err(AgentError::new(panic)))));
+            stop = registered.stopper.stopped() => {
+                // Whatever it was about to do, the agent does no more.
+                running = None;
+                match stop {
+                    Stop::Lost => break,
+                    Stop::HandBack | Stop::Attempt(_) if outcome.is_some() => {}
+                    Stop::HandBack => outcome = Some(Some(handed_back(&inner, &head))),
+                    Stop::Attempt(how) => outcome = Some(Some(inner.after_failure(&head, how, inner.clock.now()))),
+                }
+            }
+            result = async { match running.as_mut() { Some(running) => running.await, None => std::future::pending().await } },
+                if outcome.is_none() =>
+            {
+                let result = result.unwrap_or_else(|panic| Err(AgentError::new(panic)));
+                outcome = Some(Some(command_of(&inner, &head, &shared, result)));
             }
             stored = async { match commit.as_mut() { Some(commit) => commit.await, None => std::future::pending().await } } => {
                 commit = None;
@@ -186,7 +202,7 @@ pub(crate) async fn drive(inner: Arc<Inner>, start: TurnStart) -> TurnEnd {
     }
     shared.end();
     drop(registered);
-    if end.head.as_ref().is_some_and(|head| head.due_at.is_some()) {
+    if end.head.as_ref().is_some_and(TaskHead::waits_for_a_worker) {
         inner.due();
     }
     drop(worker);
@@ -199,17 +215,29 @@ fn shared(inner: &Arc<Inner>, head: &TaskHead, ledger: ArtifactLedger, keeps_upd
     let state = TurnState { ledger, turn_message: head.turn_message, ..TurnState::default() };
     let (task_id, context_id) = (head.id.clone(), head.context_id.clone());
     let event_bytes_max = inner.config.event_bytes_max;
-    TurnShared::new(
+    let lease_until = head.due_at.unwrap_or_else(|| inner.lease_until(inner.clock.now()));
+    TurnShared::new(TurnParts {
         task_id,
         context_id,
-        head.attempt,
-        head.epoch,
+        attempt: head.attempt,
+        epoch: head.epoch,
+        lease_until,
         event_bytes_max,
+        checkpoint_bytes_max: inner.config.checkpoint_bytes_max,
         keeps_updates,
-        Arc::clone(&inner.store),
-        message_ids,
+        store: Arc::clone(&inner.store),
+        clock: Arc::clone(&inner.clock),
+        new_message_id: message_ids,
         state,
-    )
+    })
+}
+
+/// What becomes of a turn that the engine must let go of: another process takes it up, unless it must not run twice.
+fn handed_back(inner: &Inner, head: &TaskHead) -> Command {
+    match inner.attempts_max() {
+        1 => Command::Fail { message: inner.say(head, "interrupted by shutdown", inner.clock.now()) },
+        _ => Command::HandBack,
+    }
 }
 
 /// Reads what a turn needs before it can run, again while the store can't: its lease is taken. `None` when the engine goes
@@ -268,8 +296,17 @@ async fn past(
 }
 
 /// The command that an agent's end of a turn amounts to.
-fn command_of(shared: &TurnShared, result: Result<Outcome, AgentError>) -> Option<Command> {
+fn command_of(inner: &Inner, head: &TaskHead, shared: &TurnShared, result: Result<Outcome, AgentError>) -> Command {
     let canceled = shared.cancel.is_cancelled();
+    if let Err(error) = &result
+        && error.is_transient()
+        && !canceled
+    {
+        let (task_id, attempt) = (shared.task_id.as_str(), shared.attempt);
+        tracing::warn!(task_id, attempt, error = error as &dyn std::error::Error, "the agent failed, and may be tried again");
+        let how = AttemptOutcome::Failed { reason: error.reason().to_owned() };
+        return inner.after_failure(head, how, inner.clock.now());
+    }
     let command = result.map_err(|error| Box::new(error) as Box<dyn std::error::Error>).and_then(|outcome| {
         let message = |parts: Option<Vec<wire::Part>>| parts.map(|parts| shared.message(parts)).transpose();
         Ok(match outcome {
@@ -284,14 +321,14 @@ fn command_of(shared: &TurnShared, result: Result<Outcome, AgentError>) -> Optio
             }
         })
     });
-    Some(command.unwrap_or_else(|error| {
+    command.unwrap_or_else(|error| {
         if canceled {
             return Command::FinishCancel { message: None };
         }
         let task_id = shared.task_id.as_str();
         tracing::warn!(task_id, attempt = shared.attempt, error = error.as_ref(), "the agent failed");
         Command::Fail { message: shared.message(vec![text_part("the agent failed")]).ok() }
-    }))
+    })
 }
 
 /// Commits what the agent wrote, and its outcome if there is one, until it is stored or the lease turns out to be over.
@@ -316,16 +353,13 @@ async fn store(
             head: group.decides.then(|| next.clone()),
             events: group.events.clone(),
             messages: group.messages.clone(),
+            checkpoint: group.checkpoint.clone(),
             dedup: None,
             now: inner.clock.now(),
         };
-        match inner.store.commit(commit).await {
+        match inner.commit(commit).await {
             Ok(committed) => {
                 let next = TaskHead { last_sequence: committed.last_sequence, ..next };
-                inner.told(&next.id, committed.last_sequence, &group.events);
-                if group.decides {
-                    log_change(&next, committed.last_sequence);
-                }
                 return Ok((next, group, writes));
             }
             Err(StoreError::Conflict { .. }) => match inner.store.load(&scope, &head.id).await {
@@ -381,6 +415,7 @@ fn group(
     let mut next = head.clone();
     let step = |group: &mut Group, next: &mut TaskHead, command: Command| {
         let transition = decide(next, command, writer, now).map_err(|rejection| {
+            inner.refused_writes.fetch_add(1, Ordering::Relaxed);
             tracing::info!(task_id = head.id.as_str(), epoch = shared.epoch, %rejection, "a write of the agent was refused");
             Lost
         })?;
@@ -394,6 +429,7 @@ fn group(
     for write in writes {
         match write {
             Write::Artifact(event, _) => group.events.push(event.clone()),
+            Write::Checkpoint(data) => group.checkpoint = Some(data.clone()),
             Write::Progress(progress) => {
                 let Progress { message, metadata } = Progress::clone(progress);
                 step(&mut group, &mut next, Command::Progress { message, metadata })?;

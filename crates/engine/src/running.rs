@@ -2,8 +2,9 @@ use std::collections::HashMap;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
+use longhaul_lifecycle::AttemptOutcome;
 use longhaul_protocol::TaskId;
-use tokio_util::sync::CancellationToken;
+use tokio::sync::Notify;
 
 use crate::turn::TurnShared;
 
@@ -16,10 +17,50 @@ pub(crate) struct Running {
     missed: AtomicU64,
 }
 
+/// Why a turn is stopped from outside.
+#[derive(Clone, Debug, Eq, PartialEq)]
+pub(crate) enum Stop {
+    /// Its lease is over, or somebody ended the task: whatever it does counts no more.
+    Lost,
+    /// The engine goes down.
+    HandBack,
+    /// The attempt hangs.
+    Attempt(AttemptOutcome),
+}
+
+/// The way to stop a turn: the first reason counts, but for the loss of its lease, which always does.
+#[derive(Debug, Default)]
+pub(crate) struct Stopper {
+    stop: Mutex<Option<Stop>>,
+    rung: Notify,
+}
+
+impl Stopper {
+    pub fn stop(&self, stop: Stop) {
+        let mut known = self.stop.lock().unwrap_or_else(PoisonError::into_inner);
+        if known.is_none() || stop == Stop::Lost {
+            *known = Some(stop);
+        }
+        drop(known);
+        self.rung.notify_one();
+    }
+
+    /// Waits until there is a reason. The same one may come again.
+    pub async fn stopped(&self) -> Stop {
+        loop {
+            let rung = self.rung.notified();
+            if let Some(stop) = self.stop.lock().unwrap_or_else(PoisonError::into_inner).take() {
+                return stop;
+            }
+            rung.await;
+        }
+    }
+}
+
 #[derive(Debug)]
 struct RunningTurn {
     shared: Arc<TurnShared>,
-    abort: CancellationToken,
+    stopper: Arc<Stopper>,
 }
 
 impl Running {
@@ -29,10 +70,10 @@ impl Running {
 
     /// Takes a turn in; it is taken out again when what this answers is dropped.
     pub fn register(self: &Arc<Self>, shared: Arc<TurnShared>) -> Registered {
-        let abort = CancellationToken::new();
+        let stopper = Arc::new(Stopper::default());
         let (task_id, epoch) = (shared.task_id.clone(), shared.epoch);
-        self.turns().insert(task_id.clone(), RunningTurn { shared, abort: abort.clone() });
-        Registered { running: Arc::clone(self), task_id, epoch, abort }
+        self.turns().insert(task_id.clone(), RunningTurn { shared, stopper: Arc::clone(&stopper) });
+        Registered { running: Arc::clone(self), task_id, epoch, stopper }
     }
 
     /// How often somebody looked for a turn that was not there. Ask before a lease is taken, and again when its turn is
@@ -57,18 +98,23 @@ impl Running {
         self.tell(task_id, |shared| shared.cancel.cancel());
     }
 
-    /// Ends a turn whose lease is over: its agent is dropped.
-    pub fn abort(&self, task_id: &TaskId) {
-        if let Some(turn) = self.turns().get(task_id) {
-            turn.abort.cancel();
+    /// Stops a turn, if it still is of this epoch.
+    pub fn stop(&self, task_id: &TaskId, epoch: u64, stop: Stop) {
+        if let Some(turn) = self.turns().get(task_id).filter(|turn| turn.shared.epoch == epoch) {
+            turn.stopper.stop(stop);
         }
     }
 
-    /// Ends all turns.
-    pub fn abort_all(&self) {
+    /// Stops all turns.
+    pub fn stop_all(&self, stop: &Stop) {
         for turn in self.turns().values() {
-            turn.abort.cancel();
+            turn.stopper.stop(stop.clone());
         }
+    }
+
+    /// The turns that run.
+    pub fn turns_now(&self) -> Vec<Arc<TurnShared>> {
+        self.turns().values().map(|turn| Arc::clone(&turn.shared)).collect()
     }
 
     /// Puts a message that waits into the inbox of the task's turn.
@@ -92,7 +138,7 @@ pub(crate) struct Registered {
     running: Arc<Running>,
     task_id: TaskId,
     epoch: u64,
-    pub abort: CancellationToken,
+    pub stopper: Arc<Stopper>,
 }
 
 impl Drop for Registered {

@@ -1,0 +1,75 @@
+//! Heartbeats: the leases of all turns that run here are renewed, and turns that hang are stopped.
+
+use std::sync::Arc;
+
+use longhaul_lifecycle::AttemptOutcome;
+use longhaul_protocol::Timestamp;
+use longhaul_store::HeldLease;
+
+use crate::clock::until;
+use crate::engine::Inner;
+use crate::running::Stop;
+use crate::turn::TurnShared;
+
+/// Renews leases until the engine goes down and no turn is left.
+pub(crate) async fn heartbeat(inner: Arc<Inner>) {
+    let interval = inner.config.heartbeat_interval();
+    while !inner.closing.is_cancelled() || inner.running.len() > 0 {
+        tokio::select! {
+            () = inner.closing.cancelled(), if inner.running.len() == 0 => return,
+            () = inner.clock.sleep(interval) => {}
+        }
+        let turns = inner.running.turns_now();
+        stop_what_hangs(&inner, &turns);
+        if !turns.is_empty() {
+            renew(&inner, &turns).await;
+        }
+    }
+}
+
+/// Renews the leases of all turns in one step. A turn counts the end of its lease from before the heartbeat was sent, so it
+/// never believes longer than the store does.
+async fn renew(inner: &Inner, turns: &[Arc<TurnShared>]) {
+    let now = inner.clock.now();
+    let lease_until = inner.lease_until(now);
+    let held = |turn: &Arc<TurnShared>| HeldLease { task_id: turn.task_id.clone(), epoch: turn.epoch };
+    let held: Vec<_> = turns.iter().map(held).collect();
+    match inner.store.renew(&held, now, lease_until).await {
+        Ok(lost) => {
+            for turn in turns {
+                match lost.contains(&turn.task_id) {
+                    true => inner.running.stop(&turn.task_id, turn.epoch, Stop::Lost),
+                    false => turn.renewed(lease_until),
+                }
+            }
+        }
+        Err(error) => {
+            tracing::warn!(error = &error as &dyn std::error::Error, leases = held.len(), "cannot renew leases");
+        }
+    }
+}
+
+fn stop_what_hangs(inner: &Inner, turns: &[Arc<TurnShared>]) {
+    let now = inner.clock.now();
+    for turn in turns {
+        if let Some(stop) = hangs(inner, turn, now) {
+            tracing::warn!(task_id = turn.task_id.as_str(), epoch = turn.epoch, ?stop, "a turn is stopped");
+            inner.running.stop(&turn.task_id, turn.epoch, stop);
+        }
+    }
+}
+
+/// Why a turn must not go on: a lease that could not be renewed in time, or an attempt that takes too long.
+fn hangs(inner: &Inner, turn: &TurnShared, now: Timestamp) -> Option<Stop> {
+    let age = |since: Timestamp| until(since, now);
+    if turn.lease_until() <= now {
+        return Some(Stop::Lost);
+    }
+    if age(turn.begun_at) >= inner.config.turn_duration_max {
+        return Some(Stop::Attempt(AttemptOutcome::TurnTooLong));
+    }
+    if inner.config.inactivity_max.is_some_and(|limit| age(turn.last_write()) >= limit) {
+        return Some(Stop::Attempt(AttemptOutcome::Inactive));
+    }
+    None
+}
