@@ -303,7 +303,12 @@ fn command_of(inner: &Inner, head: &TaskHead, shared: &TurnShared, result: Resul
         && !canceled
     {
         let (task_id, attempt) = (shared.task_id.as_str(), shared.attempt);
-        tracing::warn!(task_id, attempt, error = error as &dyn std::error::Error, "the agent failed, and may be tried again");
+        tracing::warn!(
+            task_id,
+            attempt,
+            error = error as &dyn std::error::Error,
+            "the agent failed, and may be tried again"
+        );
         let how = AttemptOutcome::Failed { reason: error.reason().to_owned() };
         return inner.after_failure(head, how, inner.clock.now());
     }

@@ -65,8 +65,12 @@ pub(crate) struct Inner {
     pub backlog: AtomicBool,
     pub refused_writes: AtomicU64,
     pub tracker: TaskTracker,
+    /// What goes on until the engine is down, and is not waited for before.
+    pub background: TaskTracker,
     /// Nothing new is begun, and streams and waits end.
     pub closing: CancellationToken,
+    /// No turn is left.
+    pub down: CancellationToken,
 }
 
 impl Engine {
@@ -88,7 +92,9 @@ impl Engine {
             backlog: AtomicBool::new(false),
             refused_writes: AtomicU64::new(0),
             tracker: TaskTracker::new(),
+            background: TaskTracker::new(),
             closing: CancellationToken::new(),
+            down: CancellationToken::new(),
         };
         Self { inner: Arc::new(inner) }
     }
@@ -107,7 +113,7 @@ impl Engine {
         }
         inner.tracker.spawn(crate::schedule::schedule(Arc::clone(inner)));
         inner.tracker.spawn(crate::schedule::sweep(Arc::clone(inner)));
-        inner.tracker.spawn(crate::heartbeat::heartbeat(Arc::clone(inner)));
+        inner.background.spawn(crate::heartbeat::heartbeat(Arc::clone(inner)));
         inner.tracker.spawn(crate::housekeeping::housekeeping(Arc::clone(inner)));
         Ok(())
     }
@@ -136,6 +142,9 @@ impl Engine {
                 tracing::warn!("some turns do not let go");
             }
         }
+        inner.down.cancel();
+        inner.background.close();
+        inner.background.wait().await;
         Ok(())
     }
 

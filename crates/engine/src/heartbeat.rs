@@ -6,17 +6,17 @@ use longhaul_lifecycle::AttemptOutcome;
 use longhaul_protocol::Timestamp;
 use longhaul_store::HeldLease;
 
-use crate::clock::until;
+use crate::clock::{later, until};
 use crate::engine::Inner;
 use crate::running::Stop;
 use crate::turn::TurnShared;
 
-/// Renews leases until the engine goes down and no turn is left.
+/// Renews leases until the engine is down: turns that end while it goes down need theirs as well.
 pub(crate) async fn heartbeat(inner: Arc<Inner>) {
     let interval = inner.config.heartbeat_interval();
-    while !inner.closing.is_cancelled() || inner.running.len() > 0 {
+    loop {
         tokio::select! {
-            () = inner.closing.cancelled(), if inner.running.len() == 0 => return,
+            () = inner.down.cancelled() => return,
             () = inner.clock.sleep(interval) => {}
         }
         let turns = inner.running.turns_now();
@@ -45,6 +45,11 @@ async fn renew(inner: &Inner, turns: &[Arc<TurnShared>]) {
         }
         Err(error) => {
             tracing::warn!(error = &error as &dyn std::error::Error, leases = held.len(), "cannot renew leases");
+            // A lease that ends before the next heartbeat may be somebody else's by then.
+            let next = later(now, inner.config.heartbeat_interval());
+            for turn in turns.iter().filter(|turn| turn.lease_until() <= next) {
+                inner.running.stop(&turn.task_id, turn.epoch, Stop::Lost);
+            }
         }
     }
 }

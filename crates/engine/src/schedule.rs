@@ -144,11 +144,7 @@ async fn begin(inner: &Arc<Inner>, claim: Claim, worker: Worker) -> Result<Begun
     Ok(Begun::Moved)
 }
 
-fn decide_claim(
-    inner: &Inner,
-    head: &TaskHead,
-    now: Timestamp,
-) -> Option<(Transition, Vec<longhaul_store::NewEvent>)> {
+fn decide_claim(inner: &Inner, head: &TaskHead, now: Timestamp) -> Option<(Transition, Vec<longhaul_store::NewEvent>)> {
     let mut commands = Vec::new();
     if head.state == TaskState::AuthRequired {
         commands.push(Command::Resume);

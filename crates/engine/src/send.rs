@@ -15,7 +15,7 @@ use tokio::runtime::Handle;
 
 use crate::clock::{later, within};
 use crate::drive::{TurnStart, View, drive};
-use crate::engine::{Inner, contended, known_form, log_change, new_messages, status_time};
+use crate::engine::{Inner, contended, known_form, new_messages, status_time};
 use crate::hub::{Heard, Subscription};
 use crate::schedule::decide_all;
 use crate::stream::EventStream;
@@ -368,7 +368,7 @@ impl Inner {
             let message = send.message.clone().with_task(&head.context_id, Some(task_id));
             let missed = self.running.missed();
             let now = status_time(&head, self.clock.now());
-            let worker = if head.state.is_interrupted() { self.free_worker() } else { None };
+            let worker = if head.state.is_interrupted() { self.worker_out_of_line() } else { None };
             let mut commands = vec![Command::Message { message: message.clone() }];
             commands.extend(worker.is_some().then(|| Command::Start { lease_until: self.lease_until(now) }));
             let decided = decide_all(&head, commands, Writer::Caller, now);

@@ -4,7 +4,9 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use bytes::Bytes;
 use longhaul_lifecycle::{ArtifactLedger, ArtifactRejection, ArtifactUpdate};
-use longhaul_protocol::{Artifact, ContextId, FieldViolation, JsonObject, Message, TaskId, Timestamp, json, rules, wire};
+use longhaul_protocol::{
+    Artifact, ContextId, FieldViolation, JsonObject, Message, TaskId, Timestamp, json, rules, wire,
+};
 use longhaul_store::{EventKind, NewEvent, Store, StoredMessage, TurnRequest};
 use thiserror::Error;
 use tokio::sync::Notify;
@@ -57,6 +59,13 @@ impl Turn {
     #[must_use]
     pub fn attempt(&self) -> u32 {
         self.writer.shared.attempt
+    }
+
+    /// The fencing token of this turn's lease: it grows with every attempt of the task. Together with the task's id it is a
+    /// key under which an effect on something else can be made once.
+    #[must_use]
+    pub fn epoch(&self) -> u64 {
+        self.writer.shared.epoch
     }
 
     /// Whether this is the task's first turn: its message is the one that made the task.
@@ -463,6 +472,19 @@ impl TurnWriter {
             Ok(Write::Artifact(NewEvent { kind: EventKind::Artifact, payload: payload.clone() }, kept.take()))
         })
         .await
+    }
+
+    /// Stores something for the next attempt or the next turn of this task, in place of what was stored before.
+    ///
+    /// # Errors
+    ///
+    /// [`TurnError::Over`] when the turn is over, [`TurnError::TooLarge`] when it is larger than `checkpoint_bytes_max`.
+    pub async fn checkpoint(&self, data: Bytes) -> Result<(), TurnError> {
+        let (bytes, bytes_max) = (data.len(), self.shared.checkpoint_bytes_max);
+        if bytes > bytes_max {
+            return Err(TurnError::TooLarge { bytes, bytes_max });
+        }
+        self.push(bytes, |_| Ok(Write::Checkpoint(data.clone()))).await
     }
 
     async fn push(
