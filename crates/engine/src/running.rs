@@ -72,7 +72,11 @@ impl Running {
     pub fn register(self: &Arc<Self>, shared: Arc<TurnShared>) -> Registered {
         let stopper = Arc::new(Stopper::default());
         let (task_id, epoch) = (shared.task_id.clone(), shared.epoch);
-        self.turns().insert(task_id.clone(), RunningTurn { shared, stopper: Arc::clone(&stopper) });
+        let before = self.turns().insert(task_id.clone(), RunningTurn { shared, stopper: Arc::clone(&stopper) });
+        // A lease that ran out here may be taken over before its heartbeat has noticed: nobody finds that turn from now on.
+        if let Some(before) = before {
+            before.stopper.stop(Stop::Lost);
+        }
         Registered { running: Arc::clone(self), task_id, epoch, stopper }
     }
 
