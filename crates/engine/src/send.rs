@@ -320,7 +320,7 @@ impl Inner {
                         missed,
                     }),
                 );
-                return Err(EngineError::store("store the task", error));
+                return Err(EngineError::store("accept the task", error));
             }
         };
         let head = TaskHead { last_sequence: committed.last_sequence, ..transition.head };
@@ -401,7 +401,7 @@ impl Inner {
                             missed,
                         }),
                     );
-                    return Err(EngineError::store("store the message", error));
+                    return Err(EngineError::store("accept the message", error));
                 }
             };
             let head = TaskHead { last_sequence: committed.last_sequence, ..transition.head };
