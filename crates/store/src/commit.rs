@@ -77,7 +77,8 @@ impl NewMessage {
 pub enum Expect {
     /// The task does not exist yet.
     New(NewTask),
-    /// Nobody changed what decides since the head with this version was loaded.
+    /// Nobody changed what decides since the head with this version was loaded. A head of a newer epoch takes the lease: it is
+    /// refused as a conflict while the lease before is alive at the time of the commit, for it may have been renewed since.
     Version(u64),
     /// As `Version`, and the writer's lease is alive: it is of this epoch and has not run out at the time of the commit.
     LeaseAndVersion {
@@ -114,7 +115,8 @@ pub struct Commit {
     /// What must hold.
     pub expect: Expect,
     /// The head as it will be; `None` leaves all but `last_sequence` as it is (with [`Expect::Lease`]).
-    /// `last_sequence` in it is ignored: the store counts.
+    /// `last_sequence` in it is ignored: the store counts. Where it keeps a lease, the lease ends at the later of `due_at` and
+    /// what is stored: a renewal changes no version, so that the head may not know of it.
     pub head: Option<TaskHead>,
     /// The events to append to the log, in order.
     pub events: Vec<NewEvent>,

@@ -1,4 +1,4 @@
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::{BTreeMap, VecDeque};
 
 use longhaul_protocol::ContextId;
 
@@ -16,7 +16,8 @@ pub struct Rotation {
 /// For how many scopes it is remembered which of their contexts was last.
 const SCOPES_MAX: usize = 10_000;
 
-/// The tasks that wait in line, by scope, context, and since when.
+/// The tasks that wait in line, by scope, context, and since when. Scopes stand in an order of the store's own, and so do the
+/// contexts of a scope; neither changes while there are tasks.
 pub trait Line {
     /// The first scope behind `after` that has tasks in line; `None` when there is none.
     ///
@@ -34,6 +35,7 @@ pub trait Line {
 
 impl Rotation {
     /// Takes at most `limit` tasks out of a line, one of each scope in turn, and of each scope one of each context in turn.
+    /// The line must not change meanwhile.
     ///
     /// # Errors
     ///
@@ -41,40 +43,34 @@ impl Rotation {
     pub fn take(&mut self, line: &mut impl Line, limit: usize) -> Result<Vec<Claim>, StoreError> {
         let mut claims: Vec<Claim> = Vec::new();
         let mut taken: BTreeMap<(Scope, ContextId), usize> = BTreeMap::new();
-        let mut exhausted: BTreeSet<Scope> = BTreeSet::new();
-        while claims.len() < limit {
-            let Some(scope) = self.next_scope(line)? else { break };
-            self.scope = Some(scope.clone());
-            match self.next_of(line, &scope, &mut taken)? {
-                Some(claim) => claims.push(claim),
-                None => {
-                    exhausted.insert(scope.clone());
-                    // All scopes have nothing left once each was asked in vain since the last find.
-                    if self.all_exhausted(line, &exhausted)? {
-                        break;
-                    }
-                }
+        let mut circle = self.circle(line, limit)?;
+        while let Some(scope) = circle.pop_front().filter(|_| claims.len() < limit) {
+            // A scope that has nothing left is left out from then on.
+            if let Some(claim) = self.next_of(line, &scope, &mut taken)? {
+                claims.push(claim);
+                self.scope = Some(scope.clone());
+                circle.push_back(scope);
             }
         }
         Ok(claims)
     }
 
-    fn next_scope(&self, line: &mut impl Line) -> Result<Option<Scope>, StoreError> {
-        match line.scope_behind(self.scope.as_ref())? {
-            Some(scope) => Ok(Some(scope)),
-            None => line.scope_behind(None),
-        }
-    }
-
-    fn all_exhausted(&self, line: &mut impl Line, exhausted: &BTreeSet<Scope>) -> Result<bool, StoreError> {
-        let mut after = None;
-        while let Some(scope) = line.scope_behind(after.as_ref())? {
-            if !exhausted.contains(&scope) {
-                return Ok(false);
+    /// The scopes with tasks in line, at most `limit`, in the order of their turns.
+    fn circle(&self, line: &mut impl Line, limit: usize) -> Result<VecDeque<Scope>, StoreError> {
+        let mut circle = VecDeque::new();
+        let (mut after, mut wrapped) = (self.scope.clone(), self.scope.is_none());
+        while circle.len() < limit {
+            match line.scope_behind(after.as_ref())? {
+                Some(scope) if circle.front() == Some(&scope) => break,
+                Some(scope) => {
+                    after = Some(scope.clone());
+                    circle.push_back(scope);
+                }
+                None if wrapped => break,
+                None => (wrapped, after) = (true, None),
             }
-            after = Some(scope);
         }
-        Ok(true)
+        Ok(circle)
     }
 
     /// The next task of a scope: of the context after its last one, or of the first one that has any left.
@@ -85,8 +81,7 @@ impl Rotation {
         taken: &mut BTreeMap<(Scope, ContextId), usize>,
     ) -> Result<Option<Claim>, StoreError> {
         let mut after = self.contexts.get(scope).cloned();
-        let begun_in_the_middle = after.is_some();
-        let mut wrapped = !begun_in_the_middle;
+        let mut wrapped = after.is_none();
         loop {
             let Some(context) = line.context_behind(scope, after.as_ref())? else {
                 if wrapped {

@@ -5,7 +5,9 @@ use bytes::Bytes;
 use longhaul_lifecycle::TaskHead;
 use longhaul_protocol::{ArtifactId, Message, MessageId, TaskId, TaskState, Timestamp, wire};
 
-use crate::{ArtifactVersion, Commit, Committed, ListPage, ListQuery, Scope, StoreError, StoredEvent, TurnRequest};
+use crate::{
+    ArtifactVersion, Commit, Committed, ListPage, ListQuery, Rotation, Scope, StoreError, StoredEvent, TurnRequest,
+};
 
 /// How many messages of the history are wanted (A2A §3.2.4).
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
@@ -161,8 +163,8 @@ pub trait Store: fmt::Debug + Send + Sync {
     /// How many tasks wait for a worker: submitted or working, and not leased.
     async fn backlog(&self) -> Result<u64, StoreError>;
 
-    /// Lets all leases run out at `now`: for the start of the only instance, whose former workers are all gone. Answers how
-    /// many there were.
+    /// Lets all leases that are alive at `now` run out then: for the start of the only instance, whose former workers are all
+    /// gone. Answers how many there were; those that have run out by themselves are not among them.
     async fn expire_leases(&self, now: Timestamp) -> Result<u64, StoreError>;
 
     /// Reads what the agent stored for its task, if it did.
@@ -178,8 +180,13 @@ pub trait Store: fmt::Debug + Send + Sync {
         limit: usize,
     ) -> Result<Vec<Claim>, StoreError>;
 
-    /// Removes tasks in a terminal state whose status is older than `before`, at most `limit` of them, with everything that
-    /// belongs to them. Answers how many there were: fewer than `limit` means that no more are left.
+    /// Removes tasks in a terminal state whose status is older than `before`, the oldest first and at most `limit` of them, with
+    /// everything that belongs to them. Answers how many there were: fewer than `limit` means that no more are left. No task in
+    /// another state is ever removed.
+    ///
+    /// # Cancel safety
+    ///
+    /// A task is gone at once and whole. What it took may be given up later, by the next call.
     async fn purge(&self, state: TaskState, before: Timestamp, limit: usize) -> Result<u64, StoreError>;
 
     /// Gives disk space back that removed tasks have left, at most so many bytes of it in one step. Answers how many bytes it
