@@ -123,6 +123,10 @@ impl Store for FaultStore {
         self.call(Operation::Load, self.store.load(scope, task_id)).await
     }
 
+    async fn scope_of(&self, task_id: &TaskId) -> Result<Option<Scope>, StoreError> {
+        self.call(Operation::Other, self.store.scope_of(task_id)).await
+    }
+
     async fn snapshot(
         &self,
         scope: &Scope,

@@ -19,6 +19,8 @@ use tokio::task::JoinHandle;
 pub const GRACE: Duration = Duration::from_secs(7);
 /// How long the agent has to accept in these tests.
 pub const ACCEPT: Duration = Duration::from_secs(5);
+/// How long a turn waits before its third attempt: a second, of which jitter takes a quarter.
+pub const BACKOFF: Duration = Duration::from_millis(750);
 /// After which time a test that waits is said to hang.
 pub const HANGS: Duration = Duration::from_secs(30);
 
