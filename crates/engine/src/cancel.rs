@@ -69,7 +69,8 @@ impl Inner {
         let subscription = self.hub.subscribe(task_id);
         match self.command(scope, task_id, Command::Cancel, Writer::Caller).await? {
             Done::Ended => return Err(EngineError::TaskNotCancelable(task_id.clone())),
-            Done::Stored { tell_agent: false, .. } => {}
+            // A turn may be left whose lease ran out.
+            Done::Stored { tell_agent: false, epoch } => self.running.stop(task_id, epoch, Stop::Lost),
             Done::Stored { tell_agent: true, epoch } => {
                 self.running.cancel(task_id);
                 let rests = self.wait_until_it_rests(scope, task_id, &subscription);

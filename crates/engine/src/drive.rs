@@ -127,6 +127,10 @@ pub(crate) async fn drive(inner: Arc<Inner>, start: TurnStart) -> TurnEnd {
     let Some((ledger, resumed)) = at_last(&inner, &head, || past(&inner, &head, message_sequence)).await else {
         return end;
     };
+    // Nobody has renewed the lease while that was read.
+    if head.lease_is_over(inner.clock.now()) {
+        return end;
+    }
     let shared = Arc::new(shared(&inner, &head, ledger, view.is_some()));
     let registered = inner.running.register(Arc::clone(&shared));
     let mut head = head;
@@ -202,7 +206,8 @@ pub(crate) async fn drive(inner: Arc<Inner>, start: TurnStart) -> TurnEnd {
     }
     shared.end();
     drop(registered);
-    if end.head.as_ref().is_some_and(TaskHead::waits_for_a_worker) {
+    // Of a turn that was stopped nobody here knows what became of its task.
+    if end.head.as_ref().is_none_or(TaskHead::waits_for_a_worker) {
         inner.due();
     }
     drop(worker);
@@ -347,6 +352,10 @@ async fn store(
 ) -> Stored {
     let mut delay = RETRY_DELAY_MIN;
     loop {
+        // A renewal changes no version, so the head does not know of it.
+        if head.leased && head.epoch == shared.epoch {
+            head.due_at = head.due_at.max(Some(shared.lease_until()));
+        }
         let Ok((group, next)) = group(&inner, &head, &shared, &writes, last.as_ref()) else { return Err(Lost) };
         let expect = match group.decides {
             true => Expect::LeaseAndVersion { epoch: shared.epoch, version: head.version },
@@ -373,6 +382,7 @@ async fn store(
                 Err(error) => again(&inner, &head, &error, &mut delay).await,
             },
             Err(StoreError::LeaseLost { .. } | StoreError::NotFound { .. }) => {
+                inner.refused_writes.fetch_add(1, Ordering::Relaxed);
                 tracing::info!(
                     task_id = head.id.as_str(),
                     epoch = shared.epoch,

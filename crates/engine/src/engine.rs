@@ -1,5 +1,5 @@
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicU8, AtomicU64, Ordering};
 use std::time::Duration;
 
 use longhaul_lifecycle::{
@@ -61,8 +61,7 @@ pub(crate) struct Inner {
     workers: Arc<Semaphore>,
     /// Rung when a task may have become due, or a worker free while tasks wait.
     pub scheduler: Notify,
-    /// Whether tasks may be due that no worker has taken.
-    pub backlog: AtomicBool,
+    pub line: LineFlag,
     pub refused_writes: AtomicU64,
     pub tracker: TaskTracker,
     /// What goes on until the engine is down, and is not waited for before.
@@ -89,7 +88,7 @@ impl Engine {
             running: Arc::default(),
             workers,
             scheduler: Notify::new(),
-            backlog: AtomicBool::new(false),
+            line: LineFlag::default(),
             refused_writes: AtomicU64::new(0),
             tracker: TaskTracker::new(),
             background: TaskTracker::new(),
@@ -208,6 +207,37 @@ pub(crate) fn known_form(task_id: &str) -> Result<TaskId, EngineError> {
     TaskId::new(task_id).map_err(|_| EngineError::TaskNotFound(task_id.to_owned()))
 }
 
+/// Whether tasks may be due that no worker has taken. It is down only when the store said that there is none, and nobody got
+/// in line since it was asked: so nobody is served before those who wait.
+#[derive(Debug, Default)]
+pub(crate) struct LineFlag(AtomicU8);
+
+impl LineFlag {
+    const EMPTY: u8 = 0;
+    /// Occupied when the store was asked.
+    const ASKED: u8 = 1;
+    const OCCUPIED: u8 = 2;
+
+    /// Somebody is in line.
+    pub fn occupied(&self) {
+        self.0.store(Self::OCCUPIED, Ordering::SeqCst);
+    }
+
+    /// The store is going to be asked who is in line.
+    pub fn asked(&self) {
+        let _ = self.0.compare_exchange(Self::OCCUPIED, Self::ASKED, Ordering::SeqCst, Ordering::SeqCst);
+    }
+
+    /// Nobody was in line when the store was asked.
+    pub fn found_empty(&self) {
+        let _ = self.0.compare_exchange(Self::ASKED, Self::EMPTY, Ordering::SeqCst, Ordering::SeqCst);
+    }
+
+    pub fn may_be_occupied(&self) -> bool {
+        self.0.load(Ordering::SeqCst) != Self::EMPTY
+    }
+}
+
 /// A free worker. Dropping it lets the next due task begin.
 #[derive(Debug)]
 pub(crate) struct Worker {
@@ -218,7 +248,7 @@ pub(crate) struct Worker {
 impl Drop for Worker {
     fn drop(&mut self) {
         self.permit = None;
-        if self.inner.backlog.load(Ordering::Acquire) {
+        if self.inner.line.may_be_occupied() {
             self.inner.scheduler.notify_one();
         }
     }
@@ -236,7 +266,7 @@ impl Inner {
 
     /// A worker for a task that need not wait in line: none if others wait already.
     pub fn worker_out_of_line(self: &Arc<Self>) -> Option<Worker> {
-        if self.backlog.load(Ordering::Acquire) {
+        if self.line.may_be_occupied() {
             return None;
         }
         self.free_worker()
@@ -257,7 +287,7 @@ impl Inner {
 
     /// A task has become due, or will be at a time that the scheduler has to learn of.
     pub fn due(&self) {
-        self.backlog.store(true, Ordering::Release);
+        self.line.occupied();
         self.scheduler.notify_one();
     }
 

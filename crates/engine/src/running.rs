@@ -11,10 +11,17 @@ use crate::turn::TurnShared;
 /// The turns that run in this process.
 #[derive(Debug, Default)]
 pub(crate) struct Running {
-    turns: Mutex<HashMap<TaskId, RunningTurn>>,
+    turns: Mutex<Turns>,
     /// How often something was to be told to a turn that was not there: one that has its lease, but does not run yet,
     /// has to look.
     missed: AtomicU64,
+}
+
+#[derive(Debug, Default)]
+struct Turns {
+    by_task: HashMap<TaskId, RunningTurn>,
+    /// Why all turns were stopped: one that comes later is stopped as well.
+    all: Option<Stop>,
 }
 
 /// Why a turn is stopped from outside.
@@ -64,7 +71,7 @@ struct RunningTurn {
 }
 
 impl Running {
-    fn turns(&self) -> MutexGuard<'_, HashMap<TaskId, RunningTurn>> {
+    fn turns(&self) -> MutexGuard<'_, Turns> {
         self.turns.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
@@ -72,11 +79,20 @@ impl Running {
     pub fn register(self: &Arc<Self>, shared: Arc<TurnShared>) -> Registered {
         let stopper = Arc::new(Stopper::default());
         let (task_id, epoch) = (shared.task_id.clone(), shared.epoch);
-        let before = self.turns().insert(task_id.clone(), RunningTurn { shared, stopper: Arc::clone(&stopper) });
-        // A lease that ran out here may be taken over before its heartbeat has noticed: nobody finds that turn from now on.
-        if let Some(before) = before {
+        let mut turns = self.turns();
+        if let Some(stop) = &turns.all {
+            stopper.stop(stop.clone());
+        }
+        if turns.by_task.get(&task_id).is_some_and(|turn| turn.shared.epoch > epoch) {
+            stopper.stop(Stop::Lost);
+        } else if let Some(before) =
+            turns.by_task.insert(task_id.clone(), RunningTurn { shared, stopper: Arc::clone(&stopper) })
+        {
+            // A lease that ran out here may be taken over before its heartbeat has noticed: nobody finds that turn from
+            // now on.
             before.stopper.stop(Stop::Lost);
         }
+        drop(turns);
         Registered { running: Arc::clone(self), task_id, epoch, stopper }
     }
 
@@ -88,7 +104,7 @@ impl Running {
 
     fn tell(&self, task_id: &TaskId, tell: impl FnOnce(&TurnShared)) {
         let turns = self.turns();
-        match turns.get(task_id) {
+        match turns.by_task.get(task_id) {
             Some(turn) => tell(&turn.shared),
             // Counted under the lock, so that whoever registers later sees it.
             None => {
@@ -104,21 +120,23 @@ impl Running {
 
     /// Stops a turn, if it still is of this epoch.
     pub fn stop(&self, task_id: &TaskId, epoch: u64, stop: Stop) {
-        if let Some(turn) = self.turns().get(task_id).filter(|turn| turn.shared.epoch == epoch) {
+        if let Some(turn) = self.turns().by_task.get(task_id).filter(|turn| turn.shared.epoch == epoch) {
             turn.stopper.stop(stop);
         }
     }
 
-    /// Stops all turns.
+    /// Stops all turns, those that come later too.
     pub fn stop_all(&self, stop: &Stop) {
-        for turn in self.turns().values() {
+        let mut turns = self.turns();
+        turns.all = Some(stop.clone());
+        for turn in turns.by_task.values() {
             turn.stopper.stop(stop.clone());
         }
     }
 
     /// The turns that run.
     pub fn turns_now(&self) -> Vec<Arc<TurnShared>> {
-        self.turns().values().map(|turn| Arc::clone(&turn.shared)).collect()
+        self.turns().by_task.values().map(|turn| Arc::clone(&turn.shared)).collect()
     }
 
     /// Puts a message that waits into the inbox of the task's turn.
@@ -128,12 +146,12 @@ impl Running {
 
     /// Whether the task has a turn here.
     pub fn runs(&self, task_id: &TaskId) -> bool {
-        self.turns().contains_key(task_id)
+        self.turns().by_task.contains_key(task_id)
     }
 
     /// How many turns run.
     pub fn len(&self) -> usize {
-        self.turns().len()
+        self.turns().by_task.len()
     }
 }
 
@@ -148,8 +166,8 @@ pub(crate) struct Registered {
 impl Drop for Registered {
     fn drop(&mut self) {
         let mut turns = self.running.turns();
-        if turns.get(&self.task_id).is_some_and(|turn| turn.shared.epoch == self.epoch) {
-            turns.remove(&self.task_id);
+        if turns.by_task.get(&self.task_id).is_some_and(|turn| turn.shared.epoch == self.epoch) {
+            turns.by_task.remove(&self.task_id);
         }
     }
 }

@@ -1,7 +1,6 @@
 //! Workers: tasks that are due are begun as soon as a worker is free.
 
 use std::sync::Arc;
-use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 use longhaul_lifecycle::{AttemptOutcome, Command, Joins, TaskHead, Transition, Writer, decide};
@@ -47,18 +46,19 @@ async fn run_due(inner: &Arc<Inner>, rotation: &mut Rotation) -> Result<Option<D
     loop {
         let free = inner.free_workers().min(CLAIMS_MAX);
         if free == 0 {
-            inner.backlog.store(true, Ordering::Release);
+            inner.line.occupied();
             // A worker may have become free before the flag was up, and then nobody rings.
             if inner.free_workers() == 0 {
                 return Ok(None);
             }
             continue;
         }
-        inner.backlog.store(false, Ordering::Release);
+        inner.line.asked();
         let now = inner.clock.now();
         let due = inner.store.due(now, free, std::mem::take(rotation)).await?;
         *rotation = due.rotation;
         if due.claims.is_empty() {
+            inner.line.found_empty();
             let next = inner.store.next_due().await?.map_or(Duration::MAX, |next| until(now, next));
             // A lease that is taken from now on rings nobody when it runs out.
             return Ok(Some(next.clamp(Duration::from_millis(1), inner.config.lease_duration)));
