@@ -173,6 +173,11 @@ impl Store for SqliteStore {
         self.read("load a task", move |reads| reads.load(&scope, &task_id)).await
     }
 
+    async fn scope_of(&self, task_id: &TaskId) -> Result<Option<Scope>, StoreError> {
+        let task_id = task_id.clone();
+        self.read("read whose task it is", move |reads| reads.scope_of(&task_id)).await
+    }
+
     async fn snapshot(
         &self,
         scope: &Scope,

@@ -569,6 +569,10 @@ impl Store for MemoryStore {
         Ok(self.lock()?.entry(scope, task_id).map(|entry| entry.head.clone()))
     }
 
+    async fn scope_of(&self, task_id: &TaskId) -> Result<Option<Scope>, StoreError> {
+        Ok(self.lock()?.tasks.get(task_id).map(|entry| entry.scope.clone()))
+    }
+
     async fn snapshot(
         &self,
         scope: &Scope,

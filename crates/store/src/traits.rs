@@ -99,6 +99,9 @@ pub trait Store: fmt::Debug + Send + Sync {
     /// Reads what decides about a task; `None` when the scope has no such task.
     async fn load(&self, scope: &Scope, task_id: &TaskId) -> Result<Option<TaskHead>, StoreError>;
 
+    /// Reads whose task it is, for an operator, who may see the tasks of every scope; `None` when there is no such task.
+    async fn scope_of(&self, task_id: &TaskId) -> Result<Option<Scope>, StoreError>;
+
     /// Reads a task as the protocol shows it; `None` when the scope has no such task, or when it never stood at the
     /// sequence that was asked for.
     async fn snapshot(

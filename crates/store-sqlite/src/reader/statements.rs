@@ -66,6 +66,7 @@ statements! {
     task_in_line = "SELECT number FROM task INDEXED BY task_line
         WHERE leased = 0 AND state IN (1, 2) AND scope = ?1 AND context = ?2 AND due_at <= ?3
         ORDER BY due_at, number LIMIT 1 OFFSET ?4";
+    scope_of = "SELECT o.tenant, o.owner FROM task AS t CROSS JOIN scope AS o ON o.number = t.scope WHERE t.id = ?1";
     scope_number = "SELECT number FROM scope WHERE tenant = ?1 AND owner = ?2";
     scope_name = "SELECT tenant, owner FROM scope WHERE number = ?1";
     context_number = "SELECT number FROM context WHERE scope = ?1 AND id = ?2";

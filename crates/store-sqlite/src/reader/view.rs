@@ -16,6 +16,11 @@ impl Reads<'_> {
         Ok(self.head(scope, task_id)?.map(|(_, head)| head))
     }
 
+    pub(crate) fn scope_of(&mut self, task_id: &TaskId) -> Result<Option<Scope>, Fault> {
+        let mut rows = self.statements.scope_of.query([task_id.as_str()])?;
+        rows.next()?.map(|row| row::scope(row, 0)).transpose()
+    }
+
     pub(crate) fn snapshot(
         &mut self,
         scope: &Scope,
