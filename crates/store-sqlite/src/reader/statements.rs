@@ -77,7 +77,7 @@ statements! {
     oldest = "SELECT status_time, number FROM task INDEXED BY task_by_scope
         WHERE scope = ?1 AND state = ?2 AND status_time < ?3 AND NOT (leased = 1 AND due_at > ?4)
         ORDER BY status_time LIMIT ?5";
-    leftovers = "SELECT number FROM task_removed ORDER BY number LIMIT 1";
+    leftovers = "SELECT number FROM task_removed WHERE number > 0 ORDER BY number LIMIT 1";
     checkpoint = "SELECT data FROM task_checkpoint WHERE number = (SELECT number FROM task WHERE id = ?1)";
 
     number = "SELECT number FROM task WHERE id = ?1";

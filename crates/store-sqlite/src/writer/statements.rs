@@ -83,7 +83,7 @@ statements! {
     remove_checkpoint = "DELETE FROM task_checkpoint WHERE number = ?1";
     remove_empty_context = "DELETE FROM context WHERE number = ?1 AND n1 + n2 + n3 + n4 + n5 + n6 + n7 + n8 = 0";
     put_removed = "INSERT INTO task_removed (number) VALUES (?1)";
-    next_removed = "SELECT number FROM task_removed ORDER BY number LIMIT 1";
+    next_removed = "SELECT number FROM task_removed WHERE number > 0 ORDER BY number LIMIT 1";
     forget_removed = "DELETE FROM task_removed WHERE number = ?1";
     /// How long the payloads are, which is known without reading them.
     event_sizes = "SELECT key, length(payload) FROM event WHERE key >= ?1 AND key <= ?2 ORDER BY key LIMIT ?3";
