@@ -9,6 +9,7 @@ use rusqlite::Connection;
 
 use super::batch::{Outcome, Work};
 use super::encoded::EncodedCommit;
+use super::purge::{Purge, Purged};
 use super::transaction::Writer;
 use crate::fault::Fault;
 use crate::{SqliteConfig, connection, layout};
@@ -168,4 +169,119 @@ fn a_number_is_never_given_out_twice() {
     connection.execute("DELETE FROM task", []).unwrap();
     commit(&mut writer(&connection), &[&creation("second", 1)]).unwrap().remove(0).unwrap();
     assert!(number() > first, "{} after {first}", number());
+}
+
+/// A task that ended, with a log of so many chunks.
+fn ended(writer: &mut Writer<'_>, id: &str, chunks: usize) -> i64 {
+    let mut commits = vec![creation(id, 1)];
+    commits.extend((0..chunks).map(|_| chunk(id)));
+    for commits in commits.chunks(500) {
+        let outcomes = commit(writer, &commits.iter().collect::<Vec<_>>()).unwrap();
+        outcomes.into_iter().for_each(|outcome| assert!(outcome.is_ok()));
+    }
+    let mut end = chunk(id);
+    let mut head = TaskHead::submitted(TaskId::new(id).unwrap(), ContextId::new("c").unwrap(), now());
+    (head.state, head.version, head.due_at) = (longhaul_protocol::TaskState::Completed, 2, None);
+    (end.commit.head, end.commit.expect) = (Some(head), Expect::Version(1));
+    commit(writer, &[&end]).unwrap().remove(0).unwrap();
+    writer.known(&TaskId::new(id).unwrap()).unwrap().unwrap().number
+}
+
+fn purge_of(numbers: &[i64]) -> Purge {
+    let (state, before) = (longhaul_protocol::TaskState::Completed, Timestamp::MAX);
+    Purge { numbers: numbers.to_vec(), state, before }
+}
+
+#[test]
+fn a_long_log_that_was_begun_to_be_removed_is_removed_after_a_crash() {
+    let folder = Folder::new("removed");
+    let connection = folder.open();
+    let mut first = writer(&connection);
+    let numbers = [ended(&mut first, "long", 1200), ended(&mut first, "short", 1), ended(&mut first, "kept", 1)];
+    let purged = first.transact(|writer| writer.purge(&purge_of(&numbers[..2]))).unwrap();
+    assert_eq!(purged, Purged { handled: 1, removed: 1, leftovers: true }, "no more than one step");
+    assert_eq!(rows(&connection, "event"), 1203 + 2 * 4 - 500);
+    drop(first);
+    // What the crash has left is not seen, and is found again.
+    let mut second = writer(&connection);
+    assert!(second.known(&TaskId::new("long").unwrap()).unwrap().is_none());
+    assert_eq!((rows(&connection, "task"), rows(&connection, "task_removed")), (2, 1));
+    let again = second.transact(|writer| writer.purge(&purge_of(&numbers[..2]))).unwrap();
+    assert_eq!(again, Purged { handled: 2, removed: 1, leftovers: false }, "a task that is gone is passed over");
+    let mut steps = 1;
+    while second.transact(Writer::sweep).unwrap() {
+        steps += 1;
+    }
+    assert_eq!(steps, 2);
+    assert_eq!((rows(&connection, "event"), rows(&connection, "task_removed")), (4, 0));
+    assert_eq!(rows(&connection, "context"), 1, "it has a task left");
+    second.transact(|writer| writer.purge(&purge_of(&numbers))).unwrap();
+    for table in ["task", "event", "context", "task_removed"] {
+        assert_eq!(rows(&connection, table), 0, "{table}");
+    }
+}
+
+#[test]
+fn large_payloads_are_removed_in_smaller_steps() {
+    let folder = Folder::new("large");
+    let connection = folder.open();
+    let mut writer = writer(&connection);
+    let mut numbers = Vec::new();
+    for id in ["one", "two", "three"] {
+        commit(&mut writer, &[&creation(id, 1 << 20)]).unwrap().remove(0).unwrap();
+        numbers.push(writer.known(&TaskId::new(id).unwrap()).unwrap().unwrap().number);
+    }
+    connection.execute("UPDATE task SET state = 3, leased = 0, due_at = NULL", []).unwrap();
+    let purged = writer.transact(|writer| writer.purge(&purge_of(&numbers))).unwrap();
+    assert_eq!(purged, Purged { handled: 1, removed: 1, leftovers: true });
+}
+
+#[test]
+fn a_batch_that_fails_does_not_count_in_the_backlog() {
+    let folder = Folder::new("backlog");
+    let connection = folder.open();
+    let counters = Arc::new(super::Counters::default());
+    let mut writer = Writer::new(&connection, Arc::clone(&counters)).unwrap();
+    let waiting = |id| {
+        let mut creation = creation(id, 1);
+        creation.commit.head.as_mut().unwrap().leased = false;
+        creation
+    };
+    let one = waiting("one");
+    commit(&mut writer, &[&one]).unwrap().remove(0).unwrap();
+    assert_eq!(counters.backlog(), 1);
+    drop(writer);
+    let mut writer = Writer::new(&connection, Arc::clone(&counters)).unwrap();
+    commit(&mut writer, &[&waiting("two"), &one]).unwrap_err();
+    assert_eq!(counters.backlog(), 1);
+    connection.execute("UPDATE task SET leased = 1", []).unwrap();
+    drop(Writer::new(&connection, Arc::clone(&counters)).unwrap());
+    assert_eq!(counters.backlog(), 0, "counted when the store is opened");
+}
+
+#[test]
+fn a_renewal_and_the_commits_of_its_batch_go_together() {
+    let folder = Folder::new("renewal");
+    let connection = folder.open();
+    let mut writer = writer(&connection);
+    let millis = |by| Timestamp::from_unix_millis(now().unix_millis() + by);
+    let mut created = creation("t", 1);
+    created.commit.head.as_mut().unwrap().due_at = Some(millis(10));
+    let renewal = super::Renewal {
+        leases: vec![longhaul_store::HeldLease { task_id: TaskId::new("t").unwrap(), epoch: 0 }],
+        now: now(),
+        until: millis(20),
+    };
+    let (before, after) = (chunk("t"), chunk("t"));
+    let work = [Work::Commit(&created), Work::Commit(&before), Work::Renew(&renewal), Work::Commit(&after)];
+    let outcomes = writer.work(&work).unwrap();
+    assert!(matches!(&outcomes[2], Outcome::Renewed(lost) if lost.is_empty()));
+    let stored = || {
+        let read = |row: &rusqlite::Row<'_>| Ok((row.get::<_, i64>(0)?, row.get::<_, i64>(1)?));
+        connection.query_row("SELECT due_at, last_sequence FROM task", [], read).unwrap()
+    };
+    assert_eq!(stored(), (millis(20).unix_millis(), 4));
+    let again = super::Renewal { until: millis(30), ..renewal };
+    writer.work(&[Work::Renew(&again), Work::Commit(&chunk("t"))]).unwrap();
+    assert_eq!(stored(), (millis(30).unix_millis(), 5));
 }

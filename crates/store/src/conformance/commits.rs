@@ -278,6 +278,7 @@ pub async fn a_closed_store_refuses(open: &impl AsyncFn() -> TestStore) {
     let refusals = [
         store.commit(commit_of(Expect::Version(1), start, at(1))).await.err(),
         store.load(&life.scope, &life.head.id).await.err(),
+        store.scope_of(&life.head.id).await.err(),
         store.snapshot(&life.scope, &life.head.id, NOW).await.err(),
         store.accepted(&life.scope, &super::life::message_id("first"), at(1)).await.err(),
         store.events_after(&life.head.id, 0, 1).await.err(),
