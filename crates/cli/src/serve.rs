@@ -11,6 +11,7 @@ use tokio::signal::unix::{Signal, SignalKind, signal};
 use tokio_util::sync::CancellationToken;
 use tracing_subscriber::EnvFilter;
 
+use crate::admin::AdminServer;
 use crate::agents::{CommandSpec, DemoAgent, ExecAgent, ExecJsonlAgent};
 use crate::failure::Attempt;
 use crate::settings::{AgentCommand, ConfigError, LogFormat, LogSettings, ServedAgent, Settings, StoreKind, resolve};
@@ -47,6 +48,7 @@ async fn serve(served: Served, settings: Settings) -> anyhow::Result<()> {
     let config = server_config(&settings, card_of);
     let server = Server::bind(address, config, engine.clone()).await.map_err(bind_failed)?;
     engine.start().await.context(Attempt::new("cannot start the engine"))?;
+    let admin = open_admin(&settings, &engine);
     announce(&server, &settings);
 
     let shutdown = CancellationToken::new();
@@ -63,9 +65,25 @@ async fn serve(served: Served, settings: Settings) -> anyhow::Result<()> {
             std::process::exit(1);
         }
     }
+    // While the store is held: the next holder has a socket of the same name.
+    if let Some(admin) = admin {
+        admin.close().await;
+    }
     engine.close().await.context(Attempt::new("cannot end in order"))?;
     tracing::info!("ended");
     Ok(())
+}
+
+/// Lets operators reach the store while this process holds it. Without that, all else works.
+fn open_admin(settings: &Settings, engine: &Engine) -> Option<AdminServer> {
+    if settings.store.kind == StoreKind::Memory {
+        return None;
+    }
+    let opened = AdminServer::open(&settings.store.data, engine.clone());
+    let failed = |error: &std::io::Error| {
+        tracing::warn!(error = error as &dyn std::error::Error, "operators' commands cannot reach this server");
+    };
+    opened.inspect_err(failed).ok()
 }
 
 fn agent(served: Served, settings: &Settings) -> Result<(Arc<dyn Agent>, ServedAgent<'_>), ConfigError> {
@@ -124,7 +142,8 @@ fn open_store(settings: &Settings) -> anyhow::Result<(Arc<dyn Store>, Arc<System
     }
 }
 
-fn store_hint(error: &OpenError) -> Option<&'static str> {
+/// What to do when a store can't be opened.
+pub fn store_hint(error: &OpenError) -> Option<&'static str> {
     match error {
         OpenError::Held { .. } => Some("stop the other server, or choose another folder with --data"),
         OpenError::Newer { .. } | OpenError::PayloadFormat { .. } => {
