@@ -1,5 +1,6 @@
 //! Runs a server from its start to its orderly end.
 
+use std::io::Write as _;
 use std::sync::Arc;
 
 use anyhow::Context as _;
@@ -186,7 +187,8 @@ fn announce(server: &Server, settings: &Settings) {
     let url = format!("http://{}", server.local_addr());
     let card = format!("{url}/.well-known/agent-card.json");
     match settings.log.format {
-        LogFormat::Text => eprintln!("longhaul: listening on {url} (card: {card})"),
+        // Nobody may be there to read it, or no space left on the disk: the server listens all the same.
+        LogFormat::Text => drop(writeln!(std::io::stderr(), "longhaul: listening on {url} (card: {card})")),
         LogFormat::Json => tracing::info!(url, card, "listening"),
     }
     if settings.server.public_url.is_none() && server.local_addr().ip().is_unspecified() {
@@ -196,7 +198,9 @@ fn announce(server: &Server, settings: &Settings) {
 
 fn start_logging(log: &LogSettings) -> anyhow::Result<()> {
     let filter = EnvFilter::try_new(&log.level).context(Attempt::new("cannot read the log filter"))?;
-    let logging = tracing_subscriber::fmt().with_env_filter(filter).with_writer(std::io::stderr);
+    // A line that cannot be written is lost. Complaining about it would go to stderr as well, and panic.
+    let logging = tracing_subscriber::fmt().log_internal_errors(false);
+    let logging = logging.with_env_filter(filter).with_writer(std::io::stderr);
     match log.format {
         LogFormat::Text => logging.init(),
         LogFormat::Json => logging.json().flatten_event(true).init(),
