@@ -124,8 +124,8 @@ async fn full_disk_is_told_to_callers_and_when_there_is_space_the_server_goes_on
     assert_recovers(&server).await;
     assert_kept(&server, &accepted, 3).await;
     server.kill().await;
+    *server.launch_mut() = small_disk(None);
     server.run().await;
-    limit_files(&server, None);
     assert_kept(&server, &accepted, 3).await;
 }
 
@@ -166,4 +166,23 @@ async fn server_whose_log_cannot_be_written_either_stays_up() {
     limit_files(&server, None);
     assert_recovers(&server).await;
     assert_kept(&server, &accepted, 3).await;
+}
+
+#[tokio::test]
+async fn turns_whose_leases_run_out_on_a_full_disk_run_again_when_there_is_space() {
+    let config = "[agent]\nlease_duration = \"1s\"\n".to_owned();
+    let mut server = Server::launch(Launch { config, args: Vec::new(), ..small_disk(None) }).await;
+    let mut reader = client(server.addr());
+    let mut accepted = Vec::new();
+    for text in ["slow 1 chunks 20", "slow 3 chunks 20", "chunks 30000", "slow 1 burst 20"] {
+        accepted.push(id_of(&reader.ask(Operation::SendMessage, longhaul_tests::task::say_and_leave(text)).await));
+        accepted.push(id_of(&reader.ask(Operation::SendMessage, long_message()).await));
+    }
+    limit_files(&server, Some(0));
+    tokio::time::sleep(Duration::from_millis(3500)).await;
+    assert_up_and_not_ready(&mut server, &accepted[0]).await;
+    limit_files(&server, None);
+    assert_recovers(&server).await;
+    assert_kept(&server, &accepted, 3).await;
+    assert!(server.log().contains("attempt=2"), "no lease ran out:\n{}", server.log_tail());
 }

@@ -38,8 +38,9 @@ async fn put_in_line(server: &Server, params: impl Fn() -> Value) {
     callers.join_all().await;
 }
 
-async fn done_of(client: &mut Client, tenant: &str) -> u64 {
-    let params = of_tenant(json!({"status": "TASK_STATE_COMPLETED", "pageSize": 1}), tenant);
+async fn done_of(client: &mut Client, whose: Value) -> u64 {
+    let mut params = json!({"status": "TASK_STATE_COMPLETED", "pageSize": 1});
+    params.as_object_mut().unwrap().extend(whose.as_object().unwrap().clone());
     client.ask(Operation::ListTasks, params).await["totalSize"].as_u64().unwrap()
 }
 
@@ -49,15 +50,15 @@ async fn caller_with_one_task_waits_for_a_few_turns_of_a_caller_with_thousands()
     put_in_line(&server, || of_tenant(say_and_leave("slow 0.1"), "greedy")).await;
     let mut modest = Client::new(Binding::JsonRpc, server.addr());
     for _ in 0..5 {
-        let before = done_of(&mut modest, "greedy").await;
+        let before = done_of(&mut modest, json!({"tenant": "greedy"})).await;
         let begun = Instant::now();
         let answer = modest.ask(Operation::SendMessage, of_tenant(say("slow 0.1"), "modest")).await;
         assert_eq!(state_of(&answer), "COMPLETED");
-        let between = done_of(&mut modest, "greedy").await - before;
+        let between = done_of(&mut modest, json!({"tenant": "greedy"})).await - before;
         // Two turns that run, one of the greedy caller's that is its turn, and what runs beside its own.
         assert!(between <= 8, "{between} turns of the other came first, {:?}", begun.elapsed());
     }
-    assert!(done_of(&mut modest, "greedy").await < MANY as u64 / 2, "there was no line to wait in");
+    assert!(done_of(&mut modest, json!({"tenant": "greedy"})).await < MANY as u64 / 2, "there was no line to wait in");
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
@@ -66,10 +67,10 @@ async fn context_with_one_task_waits_for_a_few_turns_of_a_context_with_thousands
     put_in_line(&server, || in_context(say_and_leave("slow 0.1"), "greedy")).await;
     let mut modest = client(server.addr());
     for _ in 0..5 {
-        let before = done_of(&mut modest, "").await;
+        let before = done_of(&mut modest, json!({"contextId": "greedy"})).await;
         let answer = modest.ask(Operation::SendMessage, in_context(say("slow 0.1"), "modest")).await;
         assert_eq!(state_of(&answer), "COMPLETED");
-        let between = done_of(&mut modest, "").await - before;
+        let between = done_of(&mut modest, json!({"contextId": "greedy"})).await - before;
         assert!(between <= 9, "{between} turns of the other context came first");
     }
 }
