@@ -21,6 +21,7 @@ pub(crate) async fn heartbeat(inner: Arc<Inner>) {
     let mut next = interval;
     loop {
         tokio::select! {
+            biased;
             () = inner.down.cancelled() => return,
             () = inner.clock.sleep(next) => {}
         }
@@ -38,7 +39,10 @@ async fn renew(inner: &Inner, turns: &[Arc<TurnShared>], interval: Duration) -> 
     let lease_until = inner.lease_until(now);
     let held = |turn: &Arc<TurnShared>| HeldLease { task_id: turn.task_id.clone(), epoch: turn.epoch };
     let held: Vec<_> = turns.iter().map(held).collect();
-    let error = match within(&*inner.clock, interval, inner.store.renew(&held, now, lease_until)).await {
+    // A store that does not answer must not keep a turn from being stopped before its lease is over.
+    let first_end = turns.iter().map(|turn| until(now, turn.lease_until())).min().unwrap_or(interval);
+    let patience = first_end.saturating_sub(interval / TRIES).min(interval / 2);
+    let error = match within(&*inner.clock, patience, inner.store.renew(&held, now, lease_until)).await {
         Some(Ok(lost)) => {
             for turn in turns {
                 match lost.contains(&turn.task_id) {
