@@ -32,6 +32,39 @@ fn the_example_is_served() {
     assert_eq!(server.end(), 0);
 }
 
+/// Works until its server is gone, in the first lease of its task; in the second, it says which attempt it is.
+const WORKS: &str = r#"read -r turn
+if [ $LONGHAUL_LEASE_EPOCH = 2 ]; then printf '{"type":"complete","text":"attempt %s"}' $LONGHAUL_ATTEMPT
+else echo '{"type":"progress","text":"ready"}'; read -r line; fi"#;
+
+/// Tells a server to end while that agent works, starts it again, and answers with the task as it comes to a state.
+fn ended_in_the_middle(attempts_max: u32, state: &str) -> Value {
+    let (data, config) = (folder(), folder().join("longhaul.toml"));
+    let toml = format!("server.drain_timeout = '0s'\nagent.attempts_max = {attempts_max}");
+    std::fs::write(&config, toml).expect("it can be written");
+    let (data, config) = (data.to_str().expect("it is text"), config.to_str().expect("it is text"));
+    let arguments = ["serve", "--exec-jsonl", WORKS, "--data", data, "--config", config];
+    let server = Server::start(&arguments);
+    let task = server.send("x", &json!({"returnImmediately": true}));
+    let id = task["id"].as_str().expect("it has an id");
+    server.until_it(id, |task| task["status"]["message"]["parts"][0]["text"] == "ready");
+    server.signal(Signal::TERM);
+    assert_eq!(server.end(), 0);
+    Server::start(&arguments).until(id, state)
+}
+
+#[test]
+fn a_turn_that_is_handed_back_has_not_used_up_its_attempt() {
+    let task = ended_in_the_middle(2, "COMPLETED");
+    assert_eq!(task["status"]["message"]["parts"][0]["text"], "attempt 1");
+}
+
+#[test]
+fn a_turn_that_must_not_run_twice_fails_when_the_server_ends() {
+    let task = ended_in_the_middle(1, "FAILED");
+    assert_eq!(task["status"]["message"]["parts"][0]["text"], "interrupted by shutdown");
+}
+
 #[test]
 fn a_second_signal_ends_at_once() {
     let mut server = Server::start(&["demo-server", "--store", "memory"]);
