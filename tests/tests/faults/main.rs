@@ -15,6 +15,7 @@ mod disk;
 mod drain;
 mod fair;
 mod limits;
+mod operator;
 mod poison;
 mod support;
 mod zombie;
