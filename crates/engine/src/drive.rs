@@ -264,6 +264,7 @@ async fn at_last<T, F: Future<Output = Result<T, StoreError>>>(
             "cannot read a task that is to run"
         );
         tokio::select! {
+            biased;
             () = inner.closing.cancelled() => return None,
             () = inner.clock.sleep(delay) => {}
         }
@@ -391,7 +392,10 @@ async fn store(
                 return Err(Lost);
             }
             Err(error @ (StoreError::Unavailable { .. } | StoreError::Duplicate { .. })) => {
-                again(&inner, &head, &error, &mut delay).await
+                again(&inner, &head, &error, &mut delay).await;
+                if was_made(&inner, &head, &group, &mut delay).await {
+                    return after_all(&inner, &scope, &head, shared.epoch, group, writes, &mut delay).await;
+                }
             }
             Err(error @ (StoreError::LogFull { .. } | StoreError::Corrupt { .. })) => {
                 tracing::error!(
@@ -401,6 +405,44 @@ async fn store(
                 );
                 return Err(Lost);
             }
+        }
+    }
+}
+
+/// Whether a commit was made although the store failed: its events then stand where they were to be put. To repeat it
+/// would double them.
+async fn was_made(inner: &Inner, head: &TaskHead, group: &Group, delay: &mut Duration) -> bool {
+    if group.events.is_empty() {
+        return false;
+    }
+    loop {
+        match inner.store.events_after(&head.id, head.last_sequence, group.events.len()).await {
+            Ok(stored) => {
+                let stored = stored.iter().map(|event| (event.kind, &event.payload));
+                return stored.eq(group.events.iter().map(|event| (event.kind, &event.payload)));
+            }
+            Err(error) => again(inner, head, &error, delay).await,
+        }
+    }
+}
+
+/// Goes on behind a commit that was made although the store failed.
+async fn after_all(
+    inner: &Inner,
+    scope: &Scope,
+    head: &TaskHead,
+    epoch: u64,
+    group: Group,
+    writes: VecDeque<Write>,
+    delay: &mut Duration,
+) -> Stored {
+    let told = head.last_sequence + group.events.len() as u64;
+    inner.told(&head.id, told, &group.events);
+    loop {
+        match inner.store.load(scope, &head.id).await {
+            Ok(Some(newer)) if newer.epoch == epoch => return Ok((newer, group, writes)),
+            Ok(_) => return Err(Lost),
+            Err(error) => again(inner, head, &error, delay).await,
         }
     }
 }
