@@ -13,7 +13,7 @@ use tokio::sync::{Notify, OwnedSemaphorePermit, Semaphore};
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
-use crate::clock::later;
+use crate::clock::{later, within};
 use crate::hub::Hub;
 use crate::running::{Running, Stop};
 use crate::turn::agent_message;
@@ -133,11 +133,11 @@ impl Engine {
         self.begin_shutdown();
         let inner = &self.inner;
         inner.tracker.close();
-        let drained = tokio::time::timeout(drain, inner.tracker.wait()).await.is_ok();
+        let drained = within(&*inner.clock, drain, inner.tracker.wait()).await.is_some();
         if !drained {
             tracing::info!(turns = inner.running.len(), "turns that did not end in time are handed back");
             inner.running.stop_all(&Stop::HandBack);
-            if tokio::time::timeout(LET_GO, inner.tracker.wait()).await.is_err() {
+            if within(&*inner.clock, LET_GO, inner.tracker.wait()).await.is_none() {
                 tracing::warn!("some turns do not let go");
             }
         }
@@ -243,12 +243,28 @@ impl LineFlag {
 pub(crate) struct Worker {
     inner: Arc<Inner>,
     permit: Option<OwnedSemaphorePermit>,
+    silent: bool,
+}
+
+impl Worker {
+    /// The same worker, of which the scheduler need not hear if it is not used: it is the scheduler that holds it, and
+    /// would go round and round for a task that can't be begun.
+    pub fn silent(mut self) -> Self {
+        self.silent = true;
+        self
+    }
+
+    /// The same worker, which is used.
+    pub fn used(mut self) -> Self {
+        self.silent = false;
+        self
+    }
 }
 
 impl Drop for Worker {
     fn drop(&mut self) {
         self.permit = None;
-        if self.inner.line.may_be_occupied() {
+        if !self.silent && self.inner.line.may_be_occupied() {
             self.inner.scheduler.notify_one();
         }
     }
@@ -261,7 +277,7 @@ impl Inner {
             return None;
         }
         let permit = Arc::clone(&self.workers).try_acquire_owned().ok()?;
-        Some(Worker { inner: Arc::clone(self), permit: Some(permit) })
+        Some(Worker { inner: Arc::clone(self), permit: Some(permit), silent: false })
     }
 
     /// A worker for a task that need not wait in line: none if others wait already.

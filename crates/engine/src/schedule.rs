@@ -34,6 +34,7 @@ pub(crate) async fn schedule(inner: Arc<Inner>) {
             }
         };
         tokio::select! {
+            biased;
             () = inner.closing.cancelled() => {}
             () = inner.scheduler.notified() => {}
             () = timer => {}
@@ -67,7 +68,7 @@ async fn run_due(inner: &Arc<Inner>, rotation: &mut Rotation) -> Result<Option<D
         for claim in due.claims {
             let Some(worker) = inner.free_worker() else { break };
             let task_id = claim.head.id.clone();
-            match begin(inner, claim, worker).await {
+            match begin(inner, claim, worker.silent()).await {
                 Ok(Begun::Moved) => moved = true,
                 Ok(Begun::Stuck) => {}
                 // One task that can't be begun must not keep the others from it.
@@ -121,13 +122,13 @@ async fn begin(inner: &Arc<Inner>, claim: Claim, worker: Worker) -> Result<Begun
         Err(StoreError::Conflict { .. } | StoreError::NotFound { .. }) => return Ok(Begun::Moved),
         Err(error) => {
             let head = transition.head;
-            let start = head.leased.then_some(TurnStart {
+            let start = head.leased.then(|| TurnStart {
                 scope,
                 head,
                 message,
                 request,
                 view: None,
-                worker,
+                worker: worker.used(),
                 message_sequence: Some(sequence),
                 missed,
             });
@@ -137,6 +138,7 @@ async fn begin(inner: &Arc<Inner>, claim: Claim, worker: Worker) -> Result<Begun
     };
     let head = TaskHead { last_sequence: committed.last_sequence, ..transition.head };
     if head.leased {
+        let worker = worker.used();
         let start =
             TurnStart { scope, head, message, request, view: None, worker, message_sequence: Some(sequence), missed };
         inner.tracker.spawn(drive(Arc::clone(inner), start));
@@ -217,6 +219,7 @@ fn after(before: Transition, next: Transition) -> Transition {
 pub(crate) async fn sweep(inner: Arc<Inner>) {
     loop {
         tokio::select! {
+            biased;
             () = inner.closing.cancelled() => return,
             () = inner.clock.sleep(inner.config.sweep_interval) => {}
         }
