@@ -80,10 +80,12 @@ impl Engine {
 pub(crate) async fn housekeeping(inner: Arc<Inner>) {
     loop {
         tokio::select! {
+            biased;
             () = inner.closing.cancelled() => return,
             () = inner.clock.sleep(inner.config.housekeeping_interval) => {}
         }
         tokio::select! {
+            biased;
             () = inner.closing.cancelled() => return,
             done = inner.tidy() => if let Err(error) = done {
                 tracing::warn!(error = &error as &dyn std::error::Error, "cannot look after the store");

@@ -1,4 +1,4 @@
-use std::collections::HashMap;
+use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
@@ -19,7 +19,7 @@ pub(crate) struct Running {
 
 #[derive(Debug, Default)]
 struct Turns {
-    by_task: HashMap<TaskId, RunningTurn>,
+    by_task: BTreeMap<TaskId, RunningTurn>,
     /// Why all turns were stopped: one that comes later is stopped as well.
     all: Option<Stop>,
 }

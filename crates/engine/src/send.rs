@@ -504,6 +504,7 @@ impl Inner {
                         after = events.last().map_or(after, |event| event.sequence);
                     }
                     Heard::Nothing => tokio::select! {
+                        biased;
                         () = subscription.wait(after) => {}
                         () = self.closing.cancelled() => {
                             return Err(EngineError::Unavailable { action: "wait for the task: the server is going down", source: None });
