@@ -250,7 +250,9 @@ mod tests {
         let waits = hub.subscribe(&task_id());
         waits.seen(2);
         let mut waiting = std::pin::pin!(waits.wait(2));
-        assert!(std::future::poll_fn(|context| std::task::Poll::Ready(waiting.as_mut().poll(context).is_pending())).await);
+        assert!(
+            std::future::poll_fn(|context| std::task::Poll::Ready(waiting.as_mut().poll(context).is_pending())).await
+        );
         hub.subscribe(&task_id()).seen(3);
         waiting.await;
     }
