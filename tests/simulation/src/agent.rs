@@ -53,7 +53,6 @@ enum End {
 
 #[async_trait]
 impl Agent for SimAgent {
-
     async fn accept(&self, incoming: &Incoming<'_>) -> Result<Accept, AgentError> {
         let mut dice = Dice::of(self.seed, &format!("accept {}", incoming.message.text()));
         if dice.happens(30) {
@@ -74,11 +73,8 @@ impl Agent for SimAgent {
         let (task, message) = (turn.task_id().clone(), turn.message().id().clone());
         let run = self.shared.books(|books| books.begin_run(task, message));
         let mut dice = Dice::of(self.seed, &format!("run {} {}", turn.message().text(), turn.attempt()));
-        let when_canceled = dice.pick(&[
-            (5, WhenCanceled::Stops),
-            (2, WhenCanceled::Completes),
-            (3, WhenCanceled::GoesOn),
-        ]);
+        let when_canceled =
+            dice.pick(&[(5, WhenCanceled::Stops), (2, WhenCanceled::Completes), (3, WhenCanceled::GoesOn)]);
         let when_canceled = when_canceled.unwrap_or(WhenCanceled::Stops);
         if turn.attempt() > 1 {
             turn.last_checkpoint().await?;
@@ -177,7 +173,6 @@ impl SimAgent {
             },
         }
     }
-
 }
 
 /// What a run says in one of its steps, like nothing else that any run says.
@@ -190,34 +185,34 @@ pub(crate) fn end_of(run: u64) -> String {
     format!("run {run} ends")
 }
 
-    fn end(dice: &mut Dice, run: u64, resumed: bool) -> Result<Outcome, AgentError> {
-        let ends = [
-            (50, End::Complete),
-            (18, End::RequireInput),
-            (5, End::RequireAuth),
-            (8, End::RequireAuthFor),
-            (12, End::Transient),
-            (3, End::Broken),
-            (5, End::Fail),
-            (2, End::Reject),
-        ];
-        let parts = vec![text_part(end_of(run))];
-        match dice.pick(&ends).unwrap_or(End::Complete) {
-            // Who was resumed has what it asked for.
-            End::RequireAuth | End::RequireAuthFor if resumed => Ok(Outcome::Complete(Some(parts))),
-            End::Complete => Ok(Outcome::Complete(dice.happens(500).then_some(parts))),
-            End::RequireInput => Ok(Outcome::RequireInput(parts)),
-            End::RequireAuth => Ok(Outcome::RequireAuth { parts, resume_after: None }),
-            End::RequireAuthFor => {
-                let resume_after = Some(Duration::from_millis(dice.below(5000)));
-                Ok(Outcome::RequireAuth { parts, resume_after })
-            }
-            End::Transient => Err(AgentError::transient("not this time").with_reason("not this time")),
-            End::Broken => Err(AgentError::new("broken")),
-            End::Fail => Ok(Outcome::Fail(Some(parts))),
-            End::Reject => Ok(Outcome::Reject(None)),
+fn end(dice: &mut Dice, run: u64, resumed: bool) -> Result<Outcome, AgentError> {
+    let ends = [
+        (50, End::Complete),
+        (18, End::RequireInput),
+        (5, End::RequireAuth),
+        (8, End::RequireAuthFor),
+        (12, End::Transient),
+        (3, End::Broken),
+        (5, End::Fail),
+        (2, End::Reject),
+    ];
+    let parts = vec![text_part(end_of(run))];
+    match dice.pick(&ends).unwrap_or(End::Complete) {
+        // Who was resumed has what it asked for.
+        End::RequireAuth | End::RequireAuthFor if resumed => Ok(Outcome::Complete(Some(parts))),
+        End::Complete => Ok(Outcome::Complete(dice.happens(500).then_some(parts))),
+        End::RequireInput => Ok(Outcome::RequireInput(parts)),
+        End::RequireAuth => Ok(Outcome::RequireAuth { parts, resume_after: None }),
+        End::RequireAuthFor => {
+            let resume_after = Some(Duration::from_millis(dice.below(5000)));
+            Ok(Outcome::RequireAuth { parts, resume_after })
         }
+        End::Transient => Err(AgentError::transient("not this time").with_reason("not this time")),
+        End::Broken => Err(AgentError::new("broken")),
+        End::Fail => Ok(Outcome::Fail(Some(parts))),
+        End::Reject => Ok(Outcome::Reject(None)),
     }
+}
 
 fn piece(id: &str, text: &str, append: bool, last_chunk: bool) -> ArtifactPiece {
     let artifact =

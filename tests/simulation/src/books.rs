@@ -74,7 +74,14 @@ impl Books {
             }
             let book = Book {
                 scope: new.scope.clone(),
-                head: TaskHead { last_sequence: 0, version: 0, epoch: 0, messages: 0, waiting: Vec::new(), ..head.clone() },
+                head: TaskHead {
+                    last_sequence: 0,
+                    version: 0,
+                    epoch: 0,
+                    messages: 0,
+                    waiting: Vec::new(),
+                    ..head.clone()
+                },
                 lease: None,
                 log: Vec::new(),
                 messages: Vec::new(),
@@ -185,13 +192,13 @@ impl Book {
                 Ok(None) => {}
                 Ok(Some(update)) => {
                     let artifact = update.artifact.unwrap_or_default();
-                    let applied = ArtifactId::new(&artifact.artifact_id)
-                        .map_err(|error| error.to_string())
-                        .and_then(|artifact| {
+                    let applied = ArtifactId::new(&artifact.artifact_id).map_err(|error| error.to_string()).and_then(
+                        |artifact| {
                             self.ledger
                                 .apply(&artifact, update.append, update.last_chunk)
                                 .map_err(|error| error.to_string())
-                        });
+                        },
+                    );
                     if let Err(error) = applied {
                         trace.broken(Promise::OneOrder, format!("event {sequence} of task {id}: {error}"));
                     }

@@ -109,7 +109,10 @@ impl Check<'_> {
         if (stored.version, stored.epoch, stored.state, stored.last_sequence)
             != (head.version, head.epoch, head.state, head.last_sequence)
         {
-            self.broken(Promise::ToldWhatIsStored, format!("task {id} is stored as {stored:?}, and was told as {head:?}"));
+            self.broken(
+                Promise::ToldWhatIsStored,
+                format!("task {id} is stored as {stored:?}, and was told as {head:?}"),
+            );
         }
         let log = at_once(self.shared.memory.events_after(id, 0, usize::MAX)).unwrap_or_default();
         if log.len() != book.log.len()
@@ -182,14 +185,20 @@ impl Check<'_> {
             let written = runs.get(run).map(Vec::as_slice).unwrap_or_default();
             // What was told as written after the run ended on its own thread may be missing, but nothing in between.
             if !written.starts_with(said) && !said.starts_with(written) {
-                self.broken(Promise::OneOrder, format!("task {id}: run {run} wrote {written:?}, and the log has {said:?}"));
+                self.broken(
+                    Promise::OneOrder,
+                    format!("task {id}: run {run} wrote {written:?}, and the log has {said:?}"),
+                );
             }
         }
         for run in ended {
             let written = runs.get(&run).map(Vec::as_slice).unwrap_or_default();
             let said = said.get(&run).map(Vec::as_slice).unwrap_or_default();
             if written != said {
-                self.broken(Promise::Kept, format!("task {id}: run {run} ended, wrote {written:?}, and the log has {said:?}"));
+                self.broken(
+                    Promise::Kept,
+                    format!("task {id}: run {run} ended, wrote {written:?}, and the log has {said:?}"),
+                );
             }
         }
     }
@@ -203,9 +212,8 @@ impl Check<'_> {
             None => {
                 let book = task_of(call).and_then(|id| tasks.get(&id));
                 let seen = call.items.last().and_then(|item| item.sequence);
-                let open = book.is_some_and(|book| {
-                    stays_open(call, book.head.state) && seen == Some(book.log.len() as u64)
-                });
+                let open =
+                    book.is_some_and(|book| stays_open(call, book.head.state) && seen == Some(book.log.len() as u64));
                 if !open {
                     self.broken(Promise::ComesToRest, format!("{name} waits for ever, at {seen:?}"));
                 }
@@ -268,7 +276,10 @@ impl Check<'_> {
             let stored = at_once(self.shared.memory.events_after(id, expected - 1, 1)).unwrap_or_default();
             let stored = stored.first().map(|event| &event.payload);
             if stored != Some(&item.payload) || book.log.get(place).map(|(_, payload)| payload) != Some(&item.payload) {
-                self.broken(Promise::ToldWhatIsStored, format!("{name}: event {expected} was told and is not in the log"));
+                self.broken(
+                    Promise::ToldWhatIsStored,
+                    format!("{name}: event {expected} was told and is not in the log"),
+                );
             }
         }
     }

@@ -92,6 +92,24 @@ impl SimClock {
     }
 }
 
+/// The clock as one instance reads it: no two machines have quite the same time.
+#[derive(Debug)]
+pub(crate) struct Skewed {
+    pub clock: Arc<SimClock>,
+    pub millis: i64,
+}
+
+#[async_trait]
+impl Clock for Skewed {
+    fn now(&self) -> Timestamp {
+        Timestamp::from_unix_millis(self.clock.millis() + self.millis)
+    }
+
+    async fn sleep(&self, duration: Duration) {
+        self.clock.sleep(duration).await;
+    }
+}
+
 struct Sleep<'a> {
     clock: &'a SimClock,
     key: (i64, u64),

@@ -31,6 +31,8 @@ struct State {
     cut_until: i64,
     /// No renewal gets through until then.
     renewals_fail_until: i64,
+    /// Until when a call is under way.
+    busy_until: i64,
 }
 
 /// What happens to one call.
@@ -52,7 +54,7 @@ enum Call {
 
 impl Link {
     pub fn new(instance: u64, shared: Arc<Shared>, dice: Dice, weather: Weather) -> Arc<Self> {
-        let state = State { dice, weather, cut_until: 0, renewals_fail_until: 0 };
+        let state = State { dice, weather, cut_until: 0, renewals_fail_until: 0, busy_until: 0 };
         Arc::new(Self { instance, shared, state: Mutex::new(state) })
     }
 
@@ -74,10 +76,23 @@ impl Link {
         self.state().renewals_fail_until = self.shared.clock.millis() + millis;
     }
 
+    /// Whether no call is held up any more.
+    pub fn is_clear(&self) -> bool {
+        self.state().busy_until <= self.shared.clock.millis()
+    }
+
     fn plan(&self, call: Call) -> Plan {
+        let plan = self.draw(call);
+        let mut state = self.state();
+        let until = self.shared.clock.millis() + i64::try_from(plan.before + plan.after).unwrap_or(0);
+        state.busy_until = state.busy_until.max(until);
+        plan
+    }
+
+    fn draw(&self, call: Call) -> Plan {
         let now = self.shared.clock.millis();
         let mut state = self.state();
-        let State { dice, weather, cut_until, renewals_fail_until } = &mut *state;
+        let State { dice, weather, cut_until, renewals_fail_until, .. } = &mut *state;
         if weather.is_calm() {
             return Plan::default();
         }
@@ -120,12 +135,7 @@ impl Link {
         }
     }
 
-    async fn call<T>(
-        &self,
-        call: Call,
-        name: &str,
-        work: impl AsyncWork<T>,
-    ) -> Result<T, StoreError> {
+    async fn call<T>(&self, call: Call, name: &str, work: impl AsyncWork<T>) -> Result<T, StoreError> {
         self.shared.trace.called();
         let plan = self.plan(call);
         if plan.gives_way {
@@ -303,7 +313,13 @@ impl Store for Link {
     }
 
     async fn next_due(&self) -> Result<Option<Timestamp>, StoreError> {
-        self.read("next due", self.shared.memory.next_due()).await
+        let work = async {
+            match self.shared.mutation {
+                Some(Mutation::ForgetLostWorker) => Ok(None),
+                _ => self.shared.memory.next_due().await,
+            }
+        };
+        self.read("next due", work).await
     }
 
     async fn backlog(&self) -> Result<u64, StoreError> {

@@ -35,7 +35,15 @@ pub enum Mode {
 #[expect(missing_docs, reason = "the members say what their names say")]
 pub enum Op {
     /// A caller sends a message: a new one to a new or to a known task, or again one that was sent before.
-    Send { instance: u64, task: Option<u64>, again: Option<u64>, idempotent: bool, mode: Mode, context: u64, owner: u64 },
+    Send {
+        instance: u64,
+        task: Option<u64>,
+        again: Option<u64>,
+        idempotent: bool,
+        mode: Mode,
+        context: u64,
+        owner: u64,
+    },
     /// A caller cancels a task.
     Cancel { instance: u64, task: u64 },
     /// A caller follows a task, from an event on if it says so (in a thousand of the log's length).
@@ -163,7 +171,9 @@ fn op(dice: &mut Dice) -> Op {
             task: matches!(kind, Kind::Further).then_some(task),
             again: matches!(kind, Kind::Again).then_some(task),
             idempotent: dice.happens(500),
-            mode: dice.pick(&[(4, Mode::Blocking), (3, Mode::Immediately), (3, Mode::Stream)]).unwrap_or(Mode::Blocking),
+            mode: dice
+                .pick(&[(4, Mode::Blocking), (3, Mode::Immediately), (3, Mode::Stream)])
+                .unwrap_or(Mode::Blocking),
             context: dice.below(5),
             owner: dice.below(2),
         },

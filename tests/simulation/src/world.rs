@@ -10,6 +10,7 @@ use longhaul_protocol::{ContextId, MessageId, Owner, TaskId, Tenant, Timestamp};
 
 use crate::agent::SimAgent;
 use crate::callers::{Asked, Callers, Letter, call};
+use crate::clock::Skewed;
 use crate::instance::Instance;
 use crate::link::Link;
 use crate::scenario::LEASE_MILLIS;
@@ -45,9 +46,7 @@ pub fn run(scenario: &Scenario, mutation: Option<Mutation>, keeps_lines: bool) -
         world.settle();
     }
     world.come_to_rest();
-    checks::at_the_end(&world.shared, &world.callers, |number| {
-        world.instances.contains_key(&number)
-    });
+    checks::at_the_end(&world.shared, &world.callers, |number| world.instances.contains_key(&number));
     world.instances.clear();
     let panics = panics::count() - before;
     if panics > 0 {
@@ -121,7 +120,7 @@ impl<'a> World<'a> {
         let engine = Engine::new(EngineParts {
             store: Arc::clone(&link) as _,
             agent: Arc::new(agent),
-            clock: Arc::clone(&self.clock) as _,
+            clock: Arc::new(Skewed { clock: Arc::clone(&self.clock), millis: skew(number) }),
             ids: Arc::clone(&self.ids) as _,
             config: config(self.scenario),
         });
@@ -236,8 +235,9 @@ impl<'a> World<'a> {
     /// A caller whose call has no answer yet gives up.
     fn leave(&mut self, call: u64) {
         let mut calls = self.callers.calls();
-        let waiting: Vec<usize> =
-            (0..calls.len()).filter(|place| calls.get(*place).is_some_and(|call| call.answer.is_none() && !call.over)).collect();
+        let waiting: Vec<usize> = (0..calls.len())
+            .filter(|place| calls.get(*place).is_some_and(|call| call.answer.is_none() && !call.over))
+            .collect();
         let Some(place) = call.checked_rem(waiting.len() as u64) else { return };
         let Some(number) = usize::try_from(place).ok().and_then(|place| waiting.get(place)) else { return };
         if let Some(call) = calls.get_mut(*number) {
@@ -348,9 +348,14 @@ impl<'a> World<'a> {
             let calls = self.callers.calls();
             calls.iter().all(|call| call.answer.is_some() || call.over || checks::may_wait(&self.shared, call))
         };
-        let awake = || self.instances.values().all(|instance| !instance.is_paused());
+        let awake = || self.instances.values().all(|instance| !instance.is_paused() && instance.link.is_clear());
         idle && answered() && awake() && self.shared.next_late().is_none()
     }
+}
+
+/// By how much the clock of an instance is fast or slow, less than 20 ms.
+fn skew(instance: u64) -> i64 {
+    as_millis(instance * 13 % 39) - 19
 }
 
 fn as_millis(millis: u64) -> i64 {
