@@ -159,8 +159,9 @@ impl Mortal {
         task_of(reply.await.expect("it runs").expect("the send is taken"))
     }
 
+    /// When this returns, nothing of it runs any more.
     pub fn kill(self) {
-        self.runtime.shutdown_background();
+        tokio::task::block_in_place(|| self.runtime.shutdown_timeout(HANGS));
     }
 }
 
