@@ -19,14 +19,15 @@ const REFUSALS: usize = 5;
 const FILE_BLOCKS: u32 = 4000;
 
 /// A server on a disk that is soon full.
-fn small_disk(blocks: Option<u32>) -> Launch {
+pub fn small_disk(blocks: Option<u32>) -> Launch {
     let limit = blocks.map(|blocks| format!("ulimit -S -f {blocks};")).unwrap_or_default();
     let script = format!("trap '' XFSZ; {limit} exec \"$@\"");
     let wrapper = ["sh", "-c", &script, "sh"].map(str::to_owned).to_vec();
     Launch { wrapper, args: vec!["--log".to_owned(), "warn".to_owned()], ..Launch::new(Store::Sqlite) }
 }
 
-fn limit_files(server: &Server, bytes: Option<u64>) {
+/// Sets how long files may grow; `None`: as long as they like.
+pub fn limit_files(server: &Server, bytes: Option<u64>) {
     let pid = i32::try_from(server.pid()).ok().and_then(Pid::from_raw);
     let limit = Rlimit { current: bytes, maximum: None };
     prlimit(pid, Resource::Fsize, limit).expect("the limit of a child can be set");

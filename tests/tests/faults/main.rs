@@ -17,5 +17,6 @@ mod fair;
 mod limits;
 mod operator;
 mod poison;
+mod races;
 mod support;
 mod zombie;
