@@ -78,6 +78,7 @@ impl Books {
                     last_sequence: 0,
                     version: 0,
                     epoch: 0,
+                    leased: false,
                     messages: 0,
                     waiting: Vec::new(),
                     ..head.clone()
@@ -89,9 +90,11 @@ impl Books {
                 asked_for_authorization: BTreeSet::new(),
                 ledger: ArtifactLedger::default(),
             };
+            trace.count("tasks");
             self.order.push(id.clone());
             self.tasks.insert(id.clone(), book);
         }
+        trace.count("commits");
         let attempts_max = self.attempts_max;
         let Some(book) = self.tasks.get_mut(&id) else {
             trace.broken(Promise::OneOrder, format!("a commit of task {id}, which nobody made, was accepted"));
@@ -227,6 +230,18 @@ impl Book {
                 format!("{} messages are counted, and {} are stored", head.messages, self.messages.len()),
             );
         }
+        if self.head.leased && !head.leased && head.state == TaskState::Working {
+            trace.count("turns handed back or to be tried again");
+        }
+        if head.state.is_terminal() || head.state.is_interrupted() {
+            trace.count(match head.state {
+                TaskState::Completed => "tasks completed",
+                TaskState::Failed => "tasks failed",
+                TaskState::Canceled => "tasks canceled",
+                TaskState::Rejected => "tasks rejected",
+                _ => "questions",
+            });
+        }
         if head.attempt > attempts_max {
             broken(Promise::ComesToRest, format!("attempt {} of {attempts_max}", head.attempt));
         }
@@ -235,6 +250,10 @@ impl Book {
         }
         let due = head.due_at.map(longhaul_protocol::Timestamp::unix_millis);
         if head.epoch != self.head.epoch {
+            trace.count("leases");
+            if self.head.leased {
+                trace.count("leases taken over");
+            }
             if let Some(lease) = self.lease.filter(|lease| lease.until > now) {
                 broken(Promise::Fenced, format!("the lease of epoch {} was taken while it is alive", lease.epoch));
             }

@@ -151,6 +151,15 @@ impl Link {
         self.pause(plan.after).await;
         let answer = if plan.fails_after { answer.and_then(|_| Err(failed("the answer got lost"))) } else { answer };
         let outcome = answer.as_ref().map_or_else(outcome, |_| "ok");
+        self.shared.trace.count("calls of the store");
+        match &answer {
+            Err(StoreError::LeaseLost { .. }) => self.shared.trace.count("writes refused for their lease"),
+            Err(StoreError::Conflict { .. }) => self.shared.trace.count("conflicts"),
+            Err(StoreError::Unavailable { .. }) => {
+                self.shared.trace.count(if plan.fails_after { "answers lost" } else { "calls lost" });
+            }
+            _ => {}
+        }
         self.shared.trace.note(format_args!("{} {name}: {outcome}", self.instance));
         answer
     }

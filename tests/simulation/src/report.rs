@@ -1,3 +1,4 @@
+use std::collections::BTreeMap;
 use std::fmt::{self, Write as _};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
@@ -55,6 +56,7 @@ struct State {
     violations: Vec<Violation>,
     at: i64,
     calls: u64,
+    counts: BTreeMap<&'static str, u64>,
 }
 
 /// How many violations are kept of one run.
@@ -66,7 +68,10 @@ impl Trace {
     pub(crate) fn new(clock: Arc<SimClock>, keeps_lines: bool) -> Arc<Self> {
         let hash = Hash(0xcbf2_9ce4_8422_2325);
         let lines = keeps_lines.then(Vec::new);
-        Arc::new(Self { clock, state: Mutex::new(State { hash, lines, violations: Vec::new(), at: 0, calls: 0 }) })
+        Arc::new(Self {
+            clock,
+            state: Mutex::new(State { hash, lines, violations: Vec::new(), at: 0, calls: 0, counts: BTreeMap::new() }),
+        })
     }
 
     fn state(&self) -> MutexGuard<'_, State> {
@@ -99,6 +104,11 @@ impl Trace {
         assert!(calls < CALLS_MAX, "the engine asks the store without end");
     }
 
+    /// Counts something of which a report says how often it happened.
+    pub(crate) fn count(&self, what: &'static str) {
+        *self.state().counts.entry(what).or_default() += 1;
+    }
+
     /// A promise was broken.
     pub(crate) fn broken(&self, promise: Promise, what: impl Into<String>) {
         let (at, what) = (self.clock.elapsed(), what.into());
@@ -111,6 +121,10 @@ impl Trace {
 
     pub(crate) fn hash(&self) -> u64 {
         self.state().hash.0
+    }
+
+    pub(crate) fn counts(&self) -> BTreeMap<&'static str, u64> {
+        self.state().counts.clone()
     }
 
     pub(crate) fn take(&self) -> (Vec<Violation>, Vec<String>) {

@@ -170,6 +170,7 @@ impl Shared {
             let commit = Commit { now: self.now(), ..late.commit };
             let made = at_once(self.memory.commit(commit.clone()));
             self.trace.note(format_args!("late commit of {}: {}", commit.task_id, made.is_ok()));
+            self.trace.count(if made.is_ok() { "late commits taken" } else { "late commits refused" });
             if let (Ok(committed), false) = (made, late.answered) {
                 self.state().books.enter(&self.trace, &commit, committed);
             }

@@ -26,10 +26,8 @@ pub struct Outcome {
     pub hash: u64,
     /// Everything that happened, if it was asked for.
     pub lines: Vec<String>,
-    /// How many tasks there were.
-    pub tasks: usize,
-    /// How many events.
-    pub events: usize,
+    /// How often what happened.
+    pub counts: BTreeMap<&'static str, u64>,
 }
 
 /// How long it may take until everything is at rest when nothing fails any more.
@@ -54,9 +52,7 @@ pub fn run(scenario: &Scenario, mutation: Option<Mutation>, keeps_lines: bool) -
     }
     let hash = world.trace.hash();
     let (violations, lines) = world.trace.take();
-    let (tasks, events) =
-        world.shared.books(|books| (books.order.len(), books.tasks.values().map(|book| book.log.len()).sum()));
-    Outcome { violations, hash, lines, tasks, events }
+    Outcome { violations, hash, lines, counts: world.trace.counts() }
 }
 
 struct World<'a> {
@@ -196,6 +192,7 @@ impl<'a> World<'a> {
                 let until = self.clock.millis() + as_millis(millis);
                 if let Some(instance) = self.pick(instance).and_then(|number| self.instances.get_mut(&number)) {
                     instance.paused_until = Some(until);
+                    self.trace.count("instances that stood still");
                 }
             }
             Op::Cut { instance, millis } => {
@@ -253,6 +250,7 @@ impl<'a> World<'a> {
             return;
         }
         self.trace.note(format_args!("{number} died"));
+        self.trace.count("instances that died or stopped");
         self.shared.died(number);
         let mut calls = self.callers.calls();
         for call in calls.iter_mut().filter(|call| call.instance == number && call.answer.is_none()) {

@@ -7,17 +7,17 @@ const SEEDS_MAX: u64 = 400;
 
 /// Looks for the first seed by which one of these promises is seen broken, on a store that is broken in this way.
 fn is_found_out(mutation: Mutation, promises: &[Promise]) {
-    for seed in 0..SEEDS_MAX {
-        let scenario = Scenario::of(seed);
-        let outcome = run(&scenario, Some(mutation), false);
-        if let Some(found) = outcome.violations.iter().find(|violation| promises.contains(&violation.promise)) {
-            println!("{mutation:?}: found by seed {seed}: {found}");
-            let sound = run(&scenario, None, false);
-            assert_eq!(sound.violations, [], "the same seed finds nothing on a store that keeps its promises");
-            return;
-        }
-    }
-    panic!("{mutation:?} was not found by any of {SEEDS_MAX} seeds");
+    let found = (0..SEEDS_MAX).find_map(|seed| {
+        let violations = run(&Scenario::of(seed), Some(mutation), false).violations;
+        let found = violations.into_iter().find(|violation| promises.contains(&violation.promise));
+        found.map(|found| (seed, found))
+    });
+    let Some((seed, found)) = found else {
+        unreachable!("{mutation:?} was not found by any of {SEEDS_MAX} seeds");
+    };
+    println!("{mutation:?}: found by seed {seed}: {found}");
+    let sound = run(&Scenario::of(seed), None, false);
+    assert_eq!(sound.violations, [], "the same seed finds nothing on a store that keeps its promises");
 }
 
 #[test]
