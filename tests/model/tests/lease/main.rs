@@ -29,7 +29,7 @@ const CAREFUL: World = World {
 
 /// Explores every state, and finds all promises kept and everything possible that should be.
 fn holds(world: World) {
-    let checker = world.checker().threads(2).spawn_bfs().join();
+    let checker = world.checker().threads(2).finish_when(HasDiscoveries::AnyFailures).spawn_bfs().join();
     eprintln!("{} states, none deeper than {} steps", checker.unique_state_count(), checker.max_depth());
     checker.assert_properties();
 }

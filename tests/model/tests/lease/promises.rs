@@ -41,7 +41,7 @@ pub const NOTHING_UNDONE: &str = "no write undoes one that it has not seen";
 pub const NOBODY_ROBBED: &str = "nobody loses a lease that is alive for having run out";
 pub const STAYS_OVER: &str = "a lease that has run out stays so";
 pub const ONE_TURN: &str = "no two workers believe at once that they hold the lease";
-pub const ATTEMPTS: &str = "a turn has no more attempts than it may";
+pub const ATTEMPTS: &str = "a turn has no more attempts than it may, and no more leases";
 pub const RESTS: &str = "the task rests, or is due, or is worked on, and comes to rest";
 
 /// Looks at a write that the guard lets through, before it is made.
@@ -93,7 +93,9 @@ pub fn all() -> Vec<Property<World>> {
         Property::always(NOBODY_ROBBED, |_: &World, state: &State| state.broken.keeps(Promise::NobodyRobbed)),
         Property::always(STAYS_OVER, |_: &World, state: &State| state.broken.keeps(Promise::StaysOver)),
         Property::always(ONE_TURN, |_: &World, state: &State| !two_believe(state)),
-        Property::always(ATTEMPTS, |world: &World, state: &State| state.row.attempt <= world.attempts_max),
+        Property::always(ATTEMPTS, |world: &World, state: &State| {
+            state.row.attempt <= world.attempts_max && state.row.epoch <= world.epochs_max()
+        }),
         Property::always(RESTS, |_: &World, state: &State| {
             state.broken.keeps(Promise::Rests) && is_noticed(&state.row, state.now)
         }),

@@ -175,6 +175,11 @@ impl World {
         RetryPolicy { attempts_max: self.attempts_max, backoff_min, backoff_max }
     }
 
+    /// How many leases a task of one turn may have: one an attempt, and one more for each that is handed back.
+    pub fn epochs_max(&self) -> u64 {
+        u64::from(self.attempts_max) + u64::from(self.handed_back_max)
+    }
+
     /// What becomes of a turn of which an attempt came to nothing.
     fn after_failure(&self, head: &Head, how: AttemptOutcome, now: i64) -> Command {
         match self.policy().next(head, 0.0, at(now)) {
@@ -457,6 +462,11 @@ impl Model for World {
             state.order_workers();
         }
         Some(state)
+    }
+
+    /// A lifecycle that never gives a task up would be explored forever: a little behind the limit is far enough.
+    fn within_boundary(&self, state: &State) -> bool {
+        state.row.epoch <= self.epochs_max() + 1
     }
 
     fn properties(&self) -> Vec<Property<Self>> {
