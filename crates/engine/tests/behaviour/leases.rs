@@ -95,7 +95,7 @@ on_each_store! {
         dropped.pass().await;
         spin(|| world.engine.stats().turns == 0).await;
         assert_eq!(world.agent.runs().len(), 1, "the lease itself is alive still");
-        world.clock.advance(LEASE);
+        world.clock.pass(LEASE - world.passed()).await;
         world.agent.ran(2).await;
         let run = &world.agent.runs()[1];
         assert_eq!((run.attempt, run.epoch, run.task_id.as_str()), (2, 2, task.id.as_str()));
