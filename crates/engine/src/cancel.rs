@@ -107,9 +107,14 @@ impl Inner {
             if transition.is_empty(&head) {
                 return Ok(Done::Stored { tell_agent, epoch: head.epoch });
             }
+            // Ended because its worker was not heard of: unless it is heard of meanwhile.
+            let expect = match head.lease_is_over(now) {
+                true => Expect::Unheld(head.version),
+                false => Expect::Version(head.version),
+            };
             let commit = Commit {
                 task_id: task_id.clone(),
-                expect: Expect::Version(head.version),
+                expect,
                 head: Some(transition.head),
                 events,
                 messages: new_messages(transition.history, 0),

@@ -165,7 +165,7 @@ impl Inner {
         let Ok((transition, events)) = decide_all(&head, vec![fail], Writer::Engine, now) else { return Ok(false) };
         let commit = Commit {
             task_id: head.id.clone(),
-            expect: Expect::Version(head.version),
+            expect: Expect::Unheld(head.version),
             head: Some(transition.head),
             events,
             messages: new_messages(transition.history, 0),

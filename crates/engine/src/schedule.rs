@@ -108,7 +108,7 @@ async fn begin(inner: &Arc<Inner>, claim: Claim, worker: Worker) -> Result<Begun
     let missed = inner.running.missed();
     let commit = Commit {
         task_id: head.id.clone(),
-        expect: Expect::Version(head.version),
+        expect: Expect::Unheld(head.version),
         head: Some(transition.head.clone()),
         events: events.clone(),
         messages: new_messages(transition.history, 0),

@@ -80,6 +80,9 @@ pub enum Expect {
     /// Nobody changed what decides since the head with this version was loaded. A head of a newer epoch takes the lease: it is
     /// refused as a conflict while the lease before is alive at the time of the commit, for it may have been renewed since.
     Version(u64),
+    /// As `Version`, and no lease is alive at the time of the commit. For whoever acts because nobody works on the task: a
+    /// renewal changes no version, so the lease may have been renewed since it was read.
+    Unheld(u64),
     /// As `Version`, and the writer's lease is alive: it is of this epoch and has not run out at the time of the commit.
     LeaseAndVersion {
         /// The fencing token of the writer.

@@ -539,7 +539,7 @@ fn holds_lease(head: &TaskHead, epoch: u64, now: Timestamp) -> bool {
 fn expect_holds(commit: &Commit, head: &TaskHead) -> Result<(), StoreError> {
     let (epoch, version) = match commit.expect {
         Expect::New(_) => return Ok(()),
-        Expect::Version(version) => (None, Some(version)),
+        Expect::Version(version) | Expect::Unheld(version) => (None, Some(version)),
         Expect::LeaseAndVersion { epoch, version } => (Some(epoch), Some(version)),
         Expect::Lease { epoch } => (Some(epoch), None),
     };
@@ -549,8 +549,9 @@ fn expect_holds(commit: &Commit, head: &TaskHead) -> Result<(), StoreError> {
         return Err(StoreError::LeaseLost { task: head.id.clone(), epoch });
     }
     let takes_lease = commit.head.as_ref().is_some_and(|after| after.leased && after.epoch != head.epoch);
-    let is_taken = takes_lease && holds_lease(head, head.epoch, commit.now);
-    if is_taken || version.is_some_and(|version| version != head.version) {
+    let must_be_free = takes_lease || matches!(commit.expect, Expect::Unheld(_));
+    let is_held = must_be_free && holds_lease(head, head.epoch, commit.now);
+    if is_held || version.is_some_and(|version| version != head.version) {
         return Err(StoreError::Conflict { task: head.id.clone() });
     }
     Ok(())

@@ -158,7 +158,7 @@ impl Book {
     fn check_writer(&self, trace: &Trace, id: &TaskId, commit: &Commit, now: i64) {
         let (epoch, version) = match commit.expect {
             Expect::New(_) => (None, None),
-            Expect::Version(version) => (None, Some(version)),
+            Expect::Version(version) | Expect::Unheld(version) => (None, Some(version)),
             Expect::LeaseAndVersion { epoch, version } => (Some(epoch), Some(version)),
             Expect::Lease { epoch } => (Some(epoch), None),
         };

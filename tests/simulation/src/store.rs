@@ -206,6 +206,7 @@ impl Shared {
         let Some(current) = wanted.then(|| self.current(&commit.task_id)).flatten() else { return commit };
         commit.expect = match (self.mutation, commit.expect) {
             (Some(Mutation::SkipVersionCheck), Expect::Version(_)) => Expect::Version(current.version),
+            (Some(Mutation::SkipVersionCheck), Expect::Unheld(_)) => Expect::Unheld(current.version),
             (Some(Mutation::SkipVersionCheck), Expect::LeaseAndVersion { epoch, .. }) => {
                 Expect::LeaseAndVersion { epoch, version: current.version }
             }

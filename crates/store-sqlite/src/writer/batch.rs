@@ -152,7 +152,7 @@ impl<'w, 'c, 'b> Batch<'w, 'c, 'b> {
                 let scope = self.writer.scope(&new.scope)?;
                 Known::new(self.writer.take_number()?, scope, head)
             }
-            Expect::Version(_) | Expect::LeaseAndVersion { .. } | Expect::Lease { .. } => {
+            Expect::Version(_) | Expect::Unheld(_) | Expect::LeaseAndVersion { .. } | Expect::Lease { .. } => {
                 match self.writer.known(task)? {
                     None => return Ok(Err(StoreError::NotFound { task: task.clone() })),
                     Some(known) => known,

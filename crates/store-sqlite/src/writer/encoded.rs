@@ -39,7 +39,7 @@ impl EncodedCommit {
             .map(|message| json::to_json(message.as_wire()));
         let metadata = match &commit.expect {
             Expect::New(new) => new.metadata.as_ref().map(layout::write_metadata).transpose()?,
-            Expect::Version(_) | Expect::LeaseAndVersion { .. } | Expect::Lease { .. } => None,
+            Expect::Version(_) | Expect::Unheld(_) | Expect::LeaseAndVersion { .. } | Expect::Lease { .. } => None,
         };
         let failures = commit.head.as_ref().map(|head| layout::write_failures(&head.failures)).transpose()?.flatten();
         let bytes = commit.events.iter().map(|event| event.payload.len()).sum::<usize>()

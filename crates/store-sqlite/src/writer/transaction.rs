@@ -250,7 +250,7 @@ impl<'c> Writer<'c> {
 pub(super) fn expect_holds(commit: &Commit, known: &Known) -> Result<(), StoreError> {
     let (epoch, version) = match commit.expect {
         Expect::New(_) => return Ok(()),
-        Expect::Version(version) => (None, Some(version)),
+        Expect::Version(version) | Expect::Unheld(version) => (None, Some(version)),
         Expect::LeaseAndVersion { epoch, version } => (Some(epoch), Some(version)),
         Expect::Lease { epoch } => (Some(epoch), None),
     };
@@ -261,10 +261,11 @@ pub(super) fn expect_holds(commit: &Commit, known: &Known) -> Result<(), StoreEr
     {
         return Err(StoreError::LeaseLost { task: commit.task_id.clone(), epoch });
     }
-    // Likewise who takes over a lease that ran out: it may have been renewed since.
+    // Likewise who takes over a lease that ran out, or acts because it did: it may have been renewed since.
     let takes_lease = commit.head.as_ref().is_some_and(|head| head.leased && head.epoch != known.epoch);
-    let is_taken = takes_lease && known.holds_lease(known.epoch, commit.now);
-    if is_taken || version.is_some_and(|version| version != known.version) {
+    let must_be_free = takes_lease || matches!(commit.expect, Expect::Unheld(_));
+    let is_held = must_be_free && known.holds_lease(known.epoch, commit.now);
+    if is_held || version.is_some_and(|version| version != known.version) {
         return Err(StoreError::Conflict { task: commit.task_id.clone() });
     }
     Ok(())

@@ -171,6 +171,11 @@ pub async fn a_renewed_lease_is_not_taken_over(open: &impl AsyncFn() -> TestStor
     let takes = commit_of(Expect::Version(seen[0].head.version), takes, at(50));
     let refused = test.store().commit(takes.clone()).await.expect_err("the lease is alive");
     assert!(matches!(refused, StoreError::Conflict { .. }), "{refused:?}");
+    // Nor is it given up by whoever acts because nobody works on the task; a cancel may end it.
+    let fail = |now| decide(&seen[0].head, Command::Fail { message: None }, Writer::Engine, now).expect("a failure");
+    let gives_up = commit_of(Expect::Unheld(seen[0].head.version), fail(at(50)), at(50));
+    let refused = test.store().commit(gives_up).await.expect_err("the lease is alive");
+    assert!(matches!(refused, StoreError::Conflict { .. }), "{refused:?}");
     life.head.due_at = Some(at(100));
     life.at(60).work(progress("one")).await;
     assert_eq!(test.store().renew(&[life.lease()], at(99), at(150)).await.expect("a renewal"), []);
