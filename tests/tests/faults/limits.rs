@@ -125,3 +125,22 @@ fn rows(path: &std::path::Path) -> Vec<(String, i64)> {
     let count = |name: &String| database.query_row(&format!("SELECT count(*) FROM {name}"), [], |row| row.get(0));
     names.iter().map(|name| (name.clone(), count(name).unwrap())).collect()
 }
+
+#[tokio::test]
+async fn message_id_of_a_task_that_was_removed_makes_a_new_one() {
+    let config = "[agent]\ndedup = \"always\"\n[retention]\ncompleted = \"1s\"\nhousekeeping_interval = \"1s\"\n";
+    let server = Server::launch(Launch::sqlite(config)).await;
+    let mut caller = client(server.addr());
+    let params = say("chunks 5000");
+    let first = caller.ask(Operation::SendMessage, params.clone()).await;
+    let again = caller.ask(Operation::SendMessage, params.clone()).await;
+    assert_eq!(again["task"]["id"], first["task"]["id"]);
+    until(PATIENCE, "it is removed", async || {
+        let call = Call::new(Operation::GetTask, json!({"id": first["task"]["id"]}));
+        caller.call(&call).await.is_err().then_some(())
+    })
+    .await;
+    let new = caller.ask(Operation::SendMessage, params).await;
+    assert_ne!(new["task"]["id"], first["task"]["id"]);
+    assert_eq!(state_of(&new), "COMPLETED");
+}
