@@ -73,9 +73,9 @@ impl EngineError {
             StoreError::Unavailable { .. } | StoreError::Duplicate { .. } => {
                 Self::Unavailable { action, source: Some(error) }
             }
-            StoreError::Conflict { .. }
-            | StoreError::LeaseLost { .. }
-            | StoreError::Corrupt { .. } => Self::Internal { action, source: Box::new(error) },
+            StoreError::Conflict { .. } | StoreError::LeaseLost { .. } | StoreError::Corrupt { .. } => {
+                Self::Internal { action, source: Box::new(error) }
+            }
         }
     }
 

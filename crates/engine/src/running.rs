@@ -52,6 +52,11 @@ impl Stopper {
         self.rung.notify_one();
     }
 
+    /// Whether the turn was told and has not heard it: nobody polls it.
+    fn is_deaf(&self) -> bool {
+        self.stop.lock().unwrap_or_else(PoisonError::into_inner).is_some()
+    }
+
     /// Waits until there is a reason. The same one may come again.
     pub async fn stopped(&self) -> Stop {
         loop {
@@ -134,9 +139,12 @@ impl Running {
         }
     }
 
-    /// The turns that run.
+    /// The turns that run and listen. An agent that holds its thread for ever cannot be stopped, but its lease can be left
+    /// to run out.
     pub fn turns_now(&self) -> Vec<Arc<TurnShared>> {
-        self.turns().by_task.values().map(|turn| Arc::clone(&turn.shared)).collect()
+        let turns = self.turns();
+        let listening = turns.by_task.values().filter(|turn| !turn.stopper.is_deaf());
+        listening.map(|turn| Arc::clone(&turn.shared)).collect()
     }
 
     /// Puts a message that waits into the inbox of the task's turn.
