@@ -1,7 +1,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use bytes::Bytes;
-use longhaul_lifecycle::{ArtifactLedger, TaskHead};
+use longhaul_lifecycle::{ArtifactLedger, AttemptOutcome, TaskHead};
 use longhaul_protocol::{ArtifactId, MessageId, Role, TaskId, TaskState};
 use longhaul_store::{Commit, Committed, EventKind, Expect, HeldLease, Scope, artifact_update};
 
@@ -42,6 +42,8 @@ pub(crate) struct Book {
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Lease {
     pub epoch: u64,
+    /// The instance that took it.
+    pub by: u64,
     /// In milliseconds since the epoch.
     pub until: i64,
 }
@@ -61,7 +63,7 @@ impl Books {
     }
 
     /// A commit was accepted.
-    pub fn enter(&mut self, trace: &Trace, commit: &Commit, committed: Committed) {
+    pub fn enter(&mut self, trace: &Trace, by: u64, commit: &Commit, committed: Committed) {
         let id = commit.task_id.clone();
         let now = commit.now.unix_millis();
         if let (Expect::New(new), Some(head)) = (&commit.expect, &commit.head) {
@@ -100,7 +102,7 @@ impl Books {
             trace.broken(Promise::OneOrder, format!("a commit of task {id}, which nobody made, was accepted"));
             return;
         };
-        book.check_writer(trace, &id, commit, now);
+        book.check_writer(trace, by, &id, commit, now);
         book.log_events(trace, &id, commit, committed);
         for message in &commit.messages {
             book.messages.push((message.message.id().clone(), message.message.role()));
@@ -118,7 +120,7 @@ impl Books {
                     trace.broken(Promise::Kept, format!("message {ordinal} of task {id} was in line and is forgotten"));
                 }
             }
-            book.check_head(trace, &id, head, attempts_max, now);
+            book.check_head(trace, by, &id, head, attempts_max, now);
             let last_sequence = book.log.len() as u64;
             book.head = TaskHead { last_sequence, ..head.clone() };
             if head.state == TaskState::AuthRequired {
@@ -129,11 +131,11 @@ impl Books {
     }
 
     /// Leases were renewed, but for those of the tasks that are `lost`.
-    pub fn renewed(&mut self, trace: &Trace, leases: &[HeldLease], lost: &[TaskId], now: i64, until: i64) {
+    pub fn renewed(&mut self, trace: &Trace, by: u64, leases: &[HeldLease], lost: &[TaskId], (now, until): (i64, i64)) {
         for lease in leases.iter().filter(|lease| !lost.contains(&lease.task_id)) {
             let id = &lease.task_id;
             let alive = self.tasks.get_mut(id).and_then(|book| book.lease.as_mut());
-            match alive.filter(|alive| alive.epoch == lease.epoch && alive.until > now) {
+            match alive.filter(|alive| alive.epoch == lease.epoch && alive.by == by && alive.until > now) {
                 Some(alive) => alive.until = until,
                 None => trace.broken(
                     Promise::Fenced,
@@ -155,7 +157,7 @@ impl Books {
 }
 
 impl Book {
-    fn check_writer(&self, trace: &Trace, id: &TaskId, commit: &Commit, now: i64) {
+    fn check_writer(&self, trace: &Trace, by: u64, id: &TaskId, commit: &Commit, now: i64) {
         let (epoch, version) = match commit.expect {
             Expect::New(_) => (None, None),
             Expect::Version(version) | Expect::Unheld(version) => (None, Some(version)),
@@ -165,13 +167,23 @@ impl Book {
         if self.head.state.is_terminal() && !matches!(commit.expect, Expect::New(_)) {
             trace.broken(Promise::Final, format!("task {id} has ended, and was written to: {:?}", commit.expect));
         }
+        let alive = self.lease.filter(|lease| lease.until > now);
+        let ends_as_lost = |head: &TaskHead| {
+            let noted = head.failures.iter().any(|end| {
+                end.how == AttemptOutcome::LeaseExpired && alive.is_some_and(|lease| lease.epoch == end.epoch)
+            });
+            noted || (head.state == TaskState::Failed && alive.is_some())
+        };
+        if epoch.is_none() && commit.head.as_ref().is_some_and(ends_as_lost) {
+            trace.broken(Promise::Fenced, format!("the worker of task {id} was given up, and its lease is alive"));
+        }
         if let Some(epoch) = epoch
-            && !self.lease.is_some_and(|lease| lease.epoch == epoch && lease.until > now)
+            && !alive.is_some_and(|lease| lease.epoch == epoch && lease.by == by)
         {
-            let held = self.lease.map(|lease| (lease.epoch, lease.until - now));
+            let held = self.lease.map(|lease| (lease.epoch, lease.by, lease.until - now));
             trace.broken(
                 Promise::Fenced,
-                format!("task {id} was written to under epoch {epoch}, while the lease (epoch, ms left) is {held:?}"),
+                format!("task {id} was written to by {by} under epoch {epoch}, while the lease (epoch, instance, ms left) is {held:?}"),
             );
         }
         if let Some(version) = version
@@ -219,7 +231,7 @@ impl Book {
         }
     }
 
-    fn check_head(&mut self, trace: &Trace, id: &TaskId, head: &TaskHead, attempts_max: u32, now: i64) {
+    fn check_head(&mut self, trace: &Trace, by: u64, id: &TaskId, head: &TaskHead, attempts_max: u32, now: i64) {
         let broken = |promise, what: String| trace.broken(promise, format!("task {id}: {what}"));
         if head.version <= self.head.version {
             broken(Promise::OneOrder, format!("version {} comes after {}", head.version, self.head.version));
@@ -262,7 +274,8 @@ impl Book {
         self.lease = match (head.leased, due) {
             (true, Some(until)) => {
                 let until = self.lease.map_or(until, |lease| until.max(lease.until));
-                Some(Lease { epoch: head.epoch, until })
+                let by = self.lease.map_or(by, |lease| lease.by);
+                Some(Lease { epoch: head.epoch, by, until })
             }
             (true, None) => {
                 broken(Promise::ComesToRest, "a lease that never runs out".to_owned());

@@ -48,12 +48,33 @@ impl Letter {
 /// What a caller asked for.
 #[derive(Clone, Debug)]
 pub(crate) enum Asked {
-    Send { letter: Letter, mode: Mode },
-    Cancel { scope: Scope, task: TaskId },
-    Subscribe { scope: Scope, task: TaskId, after: Option<u64> },
-    Read { scope: Scope, task: TaskId },
-    Resume { scope: Scope, task: TaskId },
-    Snoop { scope: Scope, task: TaskId },
+    Send {
+        letter: Letter,
+        mode: Mode,
+    },
+    Cancel {
+        scope: Scope,
+        task: TaskId,
+    },
+    /// `known` if the log held that event when the caller asked.
+    Subscribe {
+        scope: Scope,
+        task: TaskId,
+        after: Option<u64>,
+        known: bool,
+    },
+    Read {
+        scope: Scope,
+        task: TaskId,
+    },
+    Resume {
+        scope: Scope,
+        task: TaskId,
+    },
+    Snoop {
+        scope: Scope,
+        task: TaskId,
+    },
 }
 
 /// What it was told in the end.
@@ -121,7 +142,7 @@ pub(crate) async fn call(callers: &Callers, number: usize, engine: Engine, asked
             Ok(_) => Answer::Done,
             Err(error) => Answer::Refused(error),
         },
-        Asked::Subscribe { scope, task, after } => {
+        Asked::Subscribe { scope, task, after, .. } => {
             let request = SubscribeRequest { scope, task_id: task.as_str().to_owned(), after };
             follow(callers, number, engine.subscribe_to_task(request).await).await
         }

@@ -255,9 +255,8 @@ impl Check<'_> {
         let Some((id, book)) = TaskId::new(&task.id).ok().and_then(|id| tasks.get_key_value(&id)) else {
             return self.broken(Promise::Kept, format!("{name}: a task was told that is not there"));
         };
-        if let Asked::Subscribe { after: Some(after), .. } = call.asked
-            && after > 0
-            && after < sequence
+        if let Asked::Subscribe { after: Some(after), known: true, .. } = call.asked
+            && after != sequence
         {
             self.broken(Promise::OneOrder, format!("{name}: it goes on at {sequence}, after {after}"));
         }

@@ -307,7 +307,7 @@ impl Store for Link {
     }
 
     async fn renew(&self, leases: &[HeldLease], _now: Timestamp, until: Timestamp) -> Result<Vec<TaskId>, StoreError> {
-        self.call(Call::Renew, "renew", Waiting(async { self.shared.renew(leases, until) })).await
+        self.call(Call::Renew, "renew", Waiting(async { self.shared.renew(self.instance, leases, until) })).await
     }
 
     async fn due(&self, _now: Timestamp, limit: usize, rotation: Rotation) -> Result<Due, StoreError> {

@@ -53,6 +53,7 @@ struct State {
 
 #[derive(Debug)]
 struct Late {
+    by: u64,
     commit: Commit,
     /// With whose death it is lost.
     dies_with: Option<u64>,
@@ -95,20 +96,20 @@ impl Shared {
         }
         let made = at_once(self.memory.commit(self.mutated(commit.clone())));
         if let Ok(committed) = &made {
-            self.state().books.enter(&self.trace, &commit, *committed);
+            self.state().books.enter(&self.trace, by, &commit, *committed);
         }
         made
     }
 
     /// Renews at the store's own time.
-    pub fn renew(&self, leases: &[HeldLease], until: Timestamp) -> Result<Vec<TaskId>, StoreError> {
+    pub fn renew(&self, by: u64, leases: &[HeldLease], until: Timestamp) -> Result<Vec<TaskId>, StoreError> {
         let now = match self.mutation {
             Some(Mutation::RenewAfterExpiry) => Timestamp::from_unix_millis(0),
             _ => self.now(),
         };
         let lost = at_once(self.memory.renew(leases, now, until))?;
         let now = self.now().unix_millis();
-        self.state().books.renewed(&self.trace, leases, &lost, now, until.unix_millis());
+        self.state().books.renewed(&self.trace, by, leases, &lost, (now, until.unix_millis()));
         Ok(lost)
     }
 
@@ -146,7 +147,7 @@ impl Shared {
             Some(Fate::Later) => {
                 let mut state = self.state();
                 let at = self.clock.millis() + i64::try_from(state.dice.from_to(1, later_millis)).unwrap_or(1);
-                state.put(at, Late { commit, dies_with: None, answered: false });
+                state.put(at, Late { by, commit, dies_with: None, answered: false });
             }
             Some(Fate::Lost) | None => {}
         }
@@ -172,7 +173,7 @@ impl Shared {
             self.trace.note(format_args!("late commit of {}: {}", commit.task_id, made.is_ok()));
             self.trace.count(if made.is_ok() { "late commits taken" } else { "late commits refused" });
             if let (Ok(committed), false) = (made, late.answered) {
-                self.state().books.enter(&self.trace, &commit, committed);
+                self.state().books.enter(&self.trace, late.by, &commit, committed);
             }
         }
     }
@@ -190,9 +191,9 @@ impl Shared {
         let version = commit.head.as_ref().map_or(0, |head| head.version);
         let committed = Committed { version, last_sequence: last_sequence + commit.events.len() as u64 };
         let mut state = self.state();
-        state.books.enter(&self.trace, &commit, committed);
+        state.books.enter(&self.trace, by, &commit, committed);
         let at = self.clock.millis() + i64::try_from(state.dice.from_to(1, 300)).unwrap_or(1);
-        state.put(at, Late { commit, dies_with: Some(by), answered: true });
+        state.put(at, Late { by, commit, dies_with: Some(by), answered: true });
         Ok(committed)
     }
 

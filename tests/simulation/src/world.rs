@@ -161,7 +161,8 @@ impl<'a> World<'a> {
                 if let Some((task, scope)) = self.task(task) {
                     let length = self.shared.books(|books| books.tasks.get(&task).map_or(0, |book| book.log.len()));
                     let after = after_permille.map(|permille| length as u64 * permille / 1000);
-                    self.call(instance, Asked::Subscribe { scope, task, after });
+                    let known = after.is_some_and(|after| (1..=length as u64).contains(&after));
+                    self.call(instance, Asked::Subscribe { scope, task, after, known });
                 }
             }
             Op::Read { instance, task } => {
