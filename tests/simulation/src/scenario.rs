@@ -85,6 +85,8 @@ pub struct Scenario {
     pub attempts_max: u32,
     /// How long agents sleep at a time, at the most.
     pub sleep_millis: u64,
+    /// Whether attempts end that take too long or write nothing for too long.
+    pub limits_attempts: bool,
     /// How calls of the store fare until the quiet in the end.
     pub weather: Weather,
     /// What happens.
@@ -114,6 +116,7 @@ impl Scenario {
             workers: dice.pick(&[(2, 1), (2, 2), (4, 16)]).unwrap_or(2),
             attempts_max: dice.pick(&[(1, 1), (1, 2), (6, 3)]).unwrap_or(3),
             sleep_millis: dice.pick(&[(2, 100), (3, 1500), (2, 3 * LEASE_MILLIS)]).unwrap_or(1500),
+            limits_attempts: Dice::of(seed, "limits").happens(150),
             weather,
             ops: (0..length).map(|_| op(&mut dice)).collect(),
         }

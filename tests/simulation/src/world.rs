@@ -367,6 +367,14 @@ fn owner(number: u64) -> Scope {
 }
 
 fn config(scenario: &Scenario) -> Config {
+    let limits = match scenario.limits_attempts {
+        true => Config {
+            turn_duration_max: Duration::from_millis(2 * LEASE_MILLIS),
+            inactivity_max: Some(Duration::from_millis(LEASE_MILLIS / 2)),
+            ..Config::default()
+        },
+        false => Config::default(),
+    };
     Config {
         workers_max: scenario.workers,
         attempts_max: scenario.attempts_max,
@@ -378,7 +386,7 @@ fn config(scenario: &Scenario) -> Config {
         accept_timeout: Duration::from_millis(400),
         housekeeping_interval: Duration::from_secs(20),
         retention: Retention { completed: None, failed: None, canceled: None, rejected: None },
-        ..Config::default()
+        ..limits
     }
 }
 
