@@ -18,7 +18,8 @@ const STEPS: u32 = 40;
 
 /// Counts its steps, stores each, goes on where its checkpoint says, and asks for another attempt at every tenth step once.
 const AGENT: &str = r#"
-read -r line
+# A server that dies before it has said what to do leaves nothing to do.
+read -r line || exit 1
 step=$(printf '%s\n' "$line" | sed -n 's/.*"checkpoint":{"step":\([0-9]*\)}.*/\1/p')
 step=${step:-0}
 echo "$LONGHAUL_TASK_ID $LONGHAUL_ATTEMPT $step" >> attempts
