@@ -86,9 +86,10 @@ fn no_seed_breaks_a_promise() {
         return;
     }
     let seeds = number("LONGHAUL_SIM_SEEDS").unwrap_or(SEEDS);
+    let limit = number("LONGHAUL_SIM_SECONDS").map_or(LIMIT, Duration::from_secs);
     let first = seed_of_the_clock();
     println!("{seeds} seeds from 0 on, and {FRESH_SEEDS} from {first} on");
-    let totals = run_all((first..first + FRESH_SEEDS).chain(0..seeds), LIMIT);
+    let totals = run_all((first..first + FRESH_SEEDS).chain(0..seeds), limit);
     for (what, count) in &totals.counts {
         println!("{count:>9} {what}");
     }
