@@ -1,9 +1,5 @@
 //! An agent that holds its thread: nothing can stop it, and its task goes on without it.
-#![expect(
-    clippy::expect_used,
-    clippy::disallowed_methods,
-    reason = "tests say what they expect, and one of them blocks"
-)]
+#![expect(clippy::expect_used, reason = "tests say what they expect")]
 
 use std::sync::mpsc::{Receiver, channel};
 use std::sync::{Arc, Mutex};

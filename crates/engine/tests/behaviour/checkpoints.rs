@@ -2,9 +2,9 @@
 
 use std::time::Duration;
 
-use longhaul_engine::{AgentError, Config, EngineError, Outcome, TurnError, text_part};
+use longhaul_engine::{AgentError, Config, EngineError, Outcome, Store as _, TurnError, text_part};
 use longhaul_protocol::TaskState::{Completed, Failed, InputRequired};
-use longhaul_protocol::json;
+use longhaul_protocol::{TaskId, json};
 use longhaul_testkit::{Fault, Gate, Operation, ScriptedAgent, Step, piece, send};
 
 use crate::world::*;
@@ -116,7 +116,8 @@ on_each_store! {
         }));
         let mortal = place.mortal(agent).await;
         let task = mortal.send(send("go").immediately()).await;
-        while place.store.count(Operation::Commit) < 4 {
+        let task_id = TaskId::new(task.id.as_str()).expect("an id");
+        while place.store.checkpoint(&task_id).await.expect("it can be read").is_none() {
             tokio::task::yield_now().await;
         }
         mortal.kill();
