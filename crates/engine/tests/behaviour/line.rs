@@ -1,10 +1,12 @@
 //! The line of tasks that wait for a worker: who is next, and when it is too long.
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use longhaul_engine::{Config, EngineError, Outcome, Scope, text_part};
 use longhaul_protocol::TaskState::{AuthRequired, Completed, InputRequired, Submitted, Working};
 use longhaul_testkit::{Gate, Operation, ScriptedAgent, SendBuilder, end_of, send};
+use tokio::sync::Semaphore;
 
 use crate::world::*;
 
@@ -23,16 +25,39 @@ fn gated(gate: &Gate) -> ScriptedAgent {
     })
 }
 
+/// Ends each turn when it is given a step, the longest running first.
+fn stepping(steps: &Arc<Semaphore>) -> ScriptedAgent {
+    let steps = Arc::clone(steps);
+    ScriptedAgent::new(move |_| {
+        let steps = Arc::clone(&steps);
+        Box::pin(async move {
+            steps.acquire().await.expect("it stays open").forget();
+            Ok(Outcome::Complete(None))
+        })
+    })
+}
+
+/// Lets so many turns begin, one when another has ended: so the order is the line's and not that of threads.
+async fn step_by_step(world: &World, steps: &Semaphore, turns: usize) {
+    let before = world.agent.runs().len();
+    for turn in 1..=turns {
+        steps.add_permits(1);
+        world.agent.ran(before + turn).await;
+    }
+    steps.add_permits(turns);
+}
+
 fn workers(workers_max: usize) -> Config {
     Config { workers_max, ..config() }
 }
 
-/// Fills all workers with turns that wait at the gate.
-async fn filled(world: &World, gate: &Gate, workers: usize) {
+/// Fills all workers with turns that wait.
+async fn filled(world: &World, workers: usize) {
+    let before = world.agent.runs().len();
     for _ in 0..workers {
         world.send(send("wait").in_context("first").immediately()).await;
     }
-    gate.reached(workers).await;
+    world.agent.ran(before + workers).await;
 }
 
 async fn queued(world: &World, send: SendBuilder) -> String {
@@ -66,36 +91,34 @@ fn apart(order: &[String], one: &str, two: &str) -> usize {
 on_each_store! {
     async fn a_caller_with_one_task_does_not_wait_for_one_with_many(place) {
         for count in [1, 2] {
-            let gate = Gate::new();
-            let world = place.world_with(gated(&gate), workers(count)).await;
-            filled(&world, &gate, count).await;
+            let steps = Arc::new(Semaphore::new(0));
+            let world = place.world_with(stepping(&steps), workers(count)).await;
+            filled(&world, count).await;
             for _ in 0..100 {
                 queued(&world, send("many").in_scope(owner("many"))).await;
             }
             queued(&world, send("few").in_scope(owner("few"))).await;
-            gate.open();
-            world.agent.ran(count + 101).await;
+            step_by_step(&world, &steps, 101).await;
             let order = order(&world);
-            assert!(place_of(&order, "few") <= 1 + count, "{order:?}");
+            assert!(place_of(&order, "few") <= 1, "{order:?}");
             world.engine.shutdown(HANGS).await.expect("it goes down");
         }
     }
 
     async fn owners_are_served_in_turn(place) {
         for count in [1, 2] {
-            let gate = Gate::new();
-            let world = place.world_with(gated(&gate), workers(count)).await;
-            filled(&world, &gate, count).await;
+            let steps = Arc::new(Semaphore::new(0));
+            let world = place.world_with(stepping(&steps), workers(count)).await;
+            filled(&world, count).await;
             for name in ["one", "two", "three"] {
                 for _ in 0..20 {
                     queued(&world, send(name).in_scope(owner(name))).await;
                 }
             }
-            gate.open();
-            world.agent.ran(count + 60).await;
+            step_by_step(&world, &steps, 60).await;
             let order = order(&world);
             for (one, two) in [("one", "two"), ("two", "three"), ("one", "three")] {
-                assert!(apart(&order, one, two) <= count, "{order:?}");
+                assert!(apart(&order, one, two) <= 1, "{order:?}");
             }
             world.engine.shutdown(HANGS).await.expect("it goes down");
         }
@@ -103,19 +126,18 @@ on_each_store! {
 
     async fn contexts_of_an_owner_are_served_in_turn(place) {
         for count in [1, 2] {
-            let gate = Gate::new();
-            let world = place.world_with(gated(&gate), workers(count)).await;
-            filled(&world, &gate, count).await;
+            let steps = Arc::new(Semaphore::new(0));
+            let world = place.world_with(stepping(&steps), workers(count)).await;
+            filled(&world, count).await;
             for _ in 0..50 {
                 queued(&world, send("long").in_context("long")).await;
             }
             for _ in 0..10 {
                 queued(&world, send("short").in_context("short")).await;
             }
-            gate.open();
-            world.agent.ran(count + 60).await;
+            step_by_step(&world, &steps, 60).await;
             let order = order(&world);
-            assert!(apart(&order[..20], "long", "short") <= count, "{order:?}");
+            assert!(apart(&order[..20], "long", "short") <= 1, "{order:?}");
             world.engine.shutdown(HANGS).await.expect("it goes down");
         }
     }
@@ -123,7 +145,7 @@ on_each_store! {
     async fn one_who_keeps_sending_starves_nobody(place) {
         let gate = Gate::new();
         let world = place.world_with(gated(&gate), workers(1)).await;
-        filled(&world, &gate, 1).await;
+        filled(&world, 1).await;
         for number in 0..5 {
             queued(&world, send(format!("few {number}")).in_scope(owner("few"))).await;
         }
@@ -145,7 +167,7 @@ on_each_store! {
     async fn the_tasks_of_a_context_are_begun_in_the_order_in_which_they_came(place) {
         let gate = Gate::new();
         let world = place.world_with(gated(&gate), workers(1)).await;
-        filled(&world, &gate, 1).await;
+        filled(&world, 1).await;
         gate.open();
         for number in 0..200 {
             if number % 3 == 0 {
@@ -161,7 +183,7 @@ on_each_store! {
         let gate = Gate::new();
         let world = place.world_with(gated(&gate), workers(1)).await;
         let asked = world.send(send("input").in_context("first")).await;
-        filled(&world, &gate, 1).await;
+        filled(&world, 1).await;
         let tick = || world.clock.advance(Duration::from_millis(1));
         tick();
         queued(&world, send("before").in_context("first")).await;
@@ -179,7 +201,7 @@ on_each_store! {
         let gate = Gate::new();
         let world = place.world_with(gated(&gate), Config { backlog_max: 2, ..workers(1) }).await;
         let asked = world.send(send("input")).await;
-        filled(&world, &gate, 1).await;
+        filled(&world, 1).await;
         for _ in 0..2 {
             queued(&world, send("ok")).await;
         }
@@ -203,7 +225,7 @@ on_each_store! {
     async fn a_message_that_was_refused_for_the_length_of_the_line_may_come_again(place) {
         let gate = Gate::new();
         let world = place.world_with(gated(&gate), Config { backlog_max: 1, ..workers(1) }).await;
-        filled(&world, &gate, 1).await;
+        filled(&world, 1).await;
         let waiting = queued(&world, send("ok")).await;
         let refused = world.try_send(send("again").with_id("m").idempotent()).await;
         assert!(matches!(refused, Err(EngineError::Exhausted(_))), "{refused:?}");
@@ -244,7 +266,7 @@ on_each_store! {
         let world = place.world_with(gated(&gate), workers(1)).await;
         let asked = world.send(send("input")).await;
         let ended = world.send(send("ok")).await;
-        filled(&world, &gate, 1).await;
+        filled(&world, 1).await;
         let waiting = queued(&world, send("ok")).await;
         let running = world.agent.runs()[2].task_id.as_str().to_owned();
         for task_id in [&asked.id, &ended.id, &waiting, &running] {
