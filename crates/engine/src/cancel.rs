@@ -1,6 +1,7 @@
 //! CancelTask (A2A §3.1.5), and the going on of a task that waits for an authorization.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use longhaul_lifecycle::{Command, Rejection, Writer};
 use longhaul_protocol::{TaskId, wire};
@@ -11,6 +12,9 @@ use crate::engine::{Inner, contended, known_form, new_messages, status_time};
 use crate::running::Stop;
 use crate::schedule::decide_all;
 use crate::{Engine, EngineError};
+
+/// How long to wait for a store whose clock is behind.
+const CLOCKS_DIFFER: Duration = Duration::from_millis(10);
 
 /// What became of one command.
 enum Done {
@@ -93,6 +97,7 @@ impl Inner {
         command: Command,
         writer: Writer,
     ) -> Result<Done, EngineError> {
+        let mut refused = None;
         for _ in 0..self.config.conflicts_max {
             let head = self.load(scope, task_id).await?;
             let now = status_time(&head, self.clock.now());
@@ -124,7 +129,11 @@ impl Inner {
             };
             match self.commit(commit).await {
                 Ok(_) => return Ok(Done::Stored { tell_agent, epoch: head.epoch }),
-                Err(StoreError::Conflict { .. }) => {}
+                // Nothing has changed, so it is the clocks that differ: the lease is over by ours, and not yet by the store's.
+                Err(StoreError::Conflict { .. }) if refused == Some((head.version, head.due_at)) => {
+                    self.clock.sleep(CLOCKS_DIFFER).await;
+                }
+                Err(StoreError::Conflict { .. }) => refused = Some((head.version, head.due_at)),
                 Err(error) => return Err(EngineError::store("change the task", error)),
             }
         }

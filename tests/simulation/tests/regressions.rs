@@ -39,3 +39,9 @@ fn a_task_that_cannot_be_begun_is_not_tried_without_end() {
 fn a_retry_that_cannot_be_looked_up_is_told_to_come_again() {
     holds(&[382, 4646]);
 }
+
+/// A lease was over by the clock of who canceled and not by the store's: it was tried 64 times at once, and given up.
+#[test]
+fn a_cancel_waits_for_a_store_whose_clock_is_behind() {
+    holds(&[21397]);
+}
