@@ -1,7 +1,7 @@
 //! What the black-box tests share: the real binary as a process, and clients of its three bindings.
 //!
-//! - [`server`] starts `longhaul demo-server` on a free port and a folder of its own, kills it, stops
-//!   it and starts it again.
+//! - [`server`] starts `longhaul` on a free port and a folder of its own, kills it, stops it and starts
+//!   it again.
 //! - [`http`] is a connection of HTTP/1.1 that shows each byte; [`sse`] reads event streams from it.
 //! - [`client`] is one face for JSON-RPC, HTTP+JSON and gRPC: the same operation with the same
 //!   parameters, answered in the same JSON or refused in the same terms.
@@ -33,7 +33,7 @@ use std::time::Duration;
 pub use client::{Binding, Call, CallError, Client, Event, Operation, Stream, contents};
 pub use grpc::Channel;
 pub use refusal::Refusal;
-pub use server::{Server, Store};
+pub use server::{Launch, Server, Store, TestAgent};
 
 /// How long anything may take that has no limit of its own.
 pub const PATIENCE: Duration = Duration::from_secs(60);

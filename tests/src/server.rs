@@ -1,4 +1,4 @@
-//! One `longhaul demo-server` process with a folder and a port that outlive it.
+//! One process of the server, with a folder and a port that outlive it.
 
 use std::ffi::OsString;
 use std::fs::File;
@@ -37,6 +37,56 @@ impl Store {
             Self::Memory => "memory",
             Self::Sqlite => "sqlite",
         }
+    }
+}
+
+/// What does the work.
+#[derive(Clone, Debug, Default, Eq, PartialEq)]
+pub enum TestAgent {
+    /// That of `longhaul demo-server`.
+    #[default]
+    Demo,
+    /// `longhaul serve --exec` with this command.
+    Exec(String),
+    /// `longhaul serve --exec-jsonl` with this command.
+    ExecJsonl(String),
+}
+
+/// How a server is started.
+#[derive(Clone, Debug)]
+pub struct Launch {
+    /// Where it keeps its tasks.
+    pub store: Store,
+    /// What does the work.
+    pub agent: TestAgent,
+    /// Its `longhaul.toml`; none when empty.
+    pub config: String,
+    /// Further arguments.
+    pub args: Vec<String>,
+    /// What stands before the name of the binary on the command line.
+    pub wrapper: Vec<String>,
+    /// Further variables.
+    pub env: Vec<(String, String)>,
+}
+
+impl Launch {
+    /// The demo agent on this store.
+    #[must_use]
+    pub fn new(store: Store) -> Self {
+        let (config, args, wrapper, env) = (String::new(), Vec::new(), Vec::new(), Vec::new());
+        Self { store, agent: TestAgent::Demo, config, args, wrapper, env }
+    }
+
+    /// The demo agent on SQLite with these lines as `longhaul.toml`.
+    #[must_use]
+    pub fn sqlite(config: &str) -> Self {
+        Self { config: config.to_owned(), ..Self::new(Store::Sqlite) }
+    }
+
+    /// Another agent.
+    #[must_use]
+    pub fn agent(self, agent: TestAgent) -> Self {
+        Self { agent, ..self }
     }
 }
 
@@ -102,8 +152,7 @@ impl Drop for Folder {
 #[derive(Debug)]
 pub struct Server {
     folder: Folder,
-    store: Store,
-    extra: Vec<OsString>,
+    launch: Launch,
     addr: SocketAddr,
     child: Option<Child>,
 }
@@ -116,13 +165,13 @@ impl Server {
 
     /// Starts a server with more arguments.
     pub async fn start_with(store: Store, extra: &[&str]) -> Self {
-        let mut server = Self {
-            folder: Folder::new(),
-            store,
-            extra: extra.iter().map(Into::into).collect(),
-            addr: free_addr(),
-            child: None,
-        };
+        let args = extra.iter().map(|&word| word.to_owned()).collect();
+        Self::launch(Launch { args, ..Launch::new(store) }).await
+    }
+
+    /// Starts a server as this says, on an empty folder, and waits until it is ready.
+    pub async fn launch(launch: Launch) -> Self {
+        let mut server = Self { folder: Folder::new(), launch, addr: free_addr(), child: None };
         for _ in 1..PORT_TRIES {
             match server.try_run().await {
                 Ok(()) => return server,
@@ -139,6 +188,11 @@ impl Server {
         if let Err(log) = self.try_run().await {
             panic!("the server did not start:\n{log}");
         }
+    }
+
+    /// Starts the process again, and says whether it became ready; it may end before.
+    pub async fn run_or_end(&mut self) -> bool {
+        self.try_run().await.is_ok()
     }
 
     async fn try_run(&mut self) -> Result<(), String> {
@@ -177,7 +231,14 @@ impl Server {
     /// has to be refused.
     #[must_use]
     pub fn command(&self, addr: SocketAddr) -> Command {
-        let mut command = Command::new(binary());
+        let launch = &self.launch;
+        let mut words: Vec<OsString> = launch.wrapper.iter().map(Into::into).collect();
+        words.push(binary().into());
+        let mut command = Command::new(&words[0]);
+        command.args(&words[1..]);
+        if !launch.config.is_empty() {
+            std::fs::write(self.folder.path().join("longhaul.toml"), &launch.config).expect("a file can be written");
+        }
         // Neither a file in the current folder nor a variable of the caller is a setting of the server.
         command.current_dir(self.folder.path());
         for (name, _) in std::env::vars_os() {
@@ -185,20 +246,42 @@ impl Server {
                 command.env_remove(name);
             }
         }
+        match &launch.agent {
+            TestAgent::Demo => command.arg("demo-server"),
+            TestAgent::Exec(line) => command.arg("serve").arg("--exec").arg(line),
+            TestAgent::ExecJsonl(line) => command.arg("serve").arg("--exec-jsonl").arg(line),
+        };
         command
-            .arg("demo-server")
             .arg("--listen")
             .arg(addr.to_string())
             .arg("--data")
             .arg(self.data())
             .arg("--store")
-            .arg(self.store.name())
-            .args(&self.extra)
+            .arg(launch.store.name())
+            .args(&launch.args)
             .env("RUST_BACKTRACE", "1")
             .env("NO_COLOR", "1")
+            .envs(launch.env.iter().map(|(name, value)| (name, value)))
             .stdin(Stdio::null())
             .kill_on_drop(true);
         command
+    }
+
+    /// How it is started from the next time on.
+    pub fn launch_mut(&mut self) -> &mut Launch {
+        &mut self.launch
+    }
+
+    /// The folder that it runs in.
+    #[must_use]
+    pub fn folder(&self) -> &Path {
+        self.folder.path()
+    }
+
+    /// Whether the process still runs.
+    pub fn is_running(&mut self) -> bool {
+        let child = self.child.as_mut().expect("the server was started");
+        matches!(child.try_wait(), Ok(None))
     }
 
     /// Where the server listens.

@@ -1,16 +1,25 @@
 //! The command line.
 
 use std::path::{Path, PathBuf};
+use std::time::Duration;
 
-use clap::{Args, Parser, Subcommand};
+use clap::{Args, Parser, Subcommand, ValueEnum};
 
-use crate::settings::{ConfigError, FILE_NAME, Layer, Settings, Source};
+use crate::admin::{Operation, StateName};
+use crate::settings::{ConfigError, FILE_NAME, Layer, Settings, Source, parse_duration};
 
 const AFTER: &str = "\
 Settings come from defaults, then the file longhaul.toml, then LONGHAUL_* variables, then flags; docs/config.md is the
 reference.
 
 Exit codes: 0 it ended as it was told to, 1 it failed, 2 the command line or the configuration is wrong.";
+
+const OPERATOR: &str = "\
+The store is the folder of the settings (store.data). When a server holds it, the command goes through that server
+(DIR/admin.sock, as the user that runs it); otherwise it opens the folder itself, and runs no turn. It acts on the tasks
+of all tenants and owners. docs/operations.md says more.
+
+Exit codes: 0 it was done, 1 it was not, 2 the command line or the configuration is wrong.";
 
 const DEMO: &str = "\
 The words at the beginning of a message choose what happens; they combine (stubborn slow 60):
@@ -48,6 +57,15 @@ pub enum Command {
     /// Check the configuration and print what is in effect, as TOML
     #[command(after_help = AFTER)]
     Config(ServeFlags),
+    /// Let a task go on that waits for an authorization, which came another way than by a message
+    #[command(after_help = OPERATOR)]
+    Resume(ResumeFlags),
+    /// Give up tasks that have had no update for long and that nobody works on: they become FAILED
+    #[command(after_help = OPERATOR)]
+    Reclaim(ReclaimFlags),
+    /// Remove tasks that have ended, and give their disk space back
+    #[command(after_help = OPERATOR)]
+    Purge(PurgeFlags),
 }
 
 /// Flags of `serve`.
@@ -61,6 +79,90 @@ pub struct ServeFlags {
     exec_jsonl: Option<String>,
     #[command(flatten)]
     pub common: CommonFlags,
+}
+
+/// Flags of `resume`.
+#[derive(Args, Debug)]
+pub struct ResumeFlags {
+    /// The task's id
+    #[arg(value_name = "TASK")]
+    task_id: String,
+    #[command(flatten)]
+    pub operator: OperatorFlags,
+}
+
+/// Flags of `reclaim`.
+#[derive(Args, Debug)]
+pub struct ReclaimFlags {
+    /// Only tasks without an update for longer than this: 90s, 30m, 1h, 7d
+    #[arg(long, value_name = "TIME", value_parser = a_duration)]
+    older_than: Duration,
+    /// Only tasks in these states [default: submitted,working,input_required,auth_required]
+    #[arg(long, value_name = "STATE,…", value_delimiter = ',', value_parser = an_open_state)]
+    state: Vec<StateName>,
+    /// Only say what would be done
+    #[arg(long)]
+    dry_run: bool,
+    #[command(flatten)]
+    pub operator: OperatorFlags,
+}
+
+/// Flags of `purge`.
+#[derive(Args, Debug)]
+pub struct PurgeFlags {
+    /// Only tasks that ended longer ago than this: 90s, 30m, 1h, 7d
+    #[arg(long, value_name = "TIME", value_parser = a_duration)]
+    older_than: Duration,
+    /// Only tasks in these states [default: completed,failed,canceled,rejected]
+    #[arg(long, value_name = "STATE,…", value_delimiter = ',', value_parser = an_ended_state)]
+    state: Vec<StateName>,
+    #[command(flatten)]
+    pub operator: OperatorFlags,
+}
+
+/// Flags of each operator's command.
+#[derive(Args, Debug)]
+pub struct OperatorFlags {
+    /// Folder of the SQLite file [default: ./longhaul-data]
+    #[arg(long, value_name = "DIR")]
+    data: Option<String>,
+    /// Configuration file [default: ./longhaul.toml, if it is there]
+    #[arg(long, value_name = "FILE")]
+    pub config: Option<PathBuf>,
+    /// What stdout is for: people, or programs
+    #[arg(long, value_name = "FORM", value_enum, default_value = "text")]
+    pub output: OutputForm,
+}
+
+/// What stdout is for.
+#[derive(Clone, Copy, Debug, Eq, PartialEq, ValueEnum)]
+pub enum OutputForm {
+    /// People.
+    Text,
+    /// Programs.
+    Json,
+}
+
+fn an_open_state(text: &str) -> Result<StateName, String> {
+    match StateName::parse(text)? {
+        state if state.0.is_terminal() => Err("tasks in this state have ended; longhaul purge removes them".to_owned()),
+        state => Ok(state),
+    }
+}
+
+fn an_ended_state(text: &str) -> Result<StateName, String> {
+    match StateName::parse(text)? {
+        state if state.0.is_terminal() => Ok(state),
+        _ => Err("tasks in this state have not ended; longhaul reclaim gives them up".to_owned()),
+    }
+}
+
+fn millis(duration: Duration) -> u64 {
+    u64::try_from(duration.as_millis()).unwrap_or(u64::MAX)
+}
+
+fn a_duration(text: &str) -> Result<Duration, String> {
+    parse_duration(text).ok_or_else(|| "write a whole number and its unit: 90s, 30m, 1h or 7d".to_owned())
 }
 
 /// Flags of each server.
@@ -77,7 +179,7 @@ pub struct CommonFlags {
     store: Option<String>,
     /// Configuration file [default: ./longhaul.toml, if it is there]
     #[arg(long, value_name = "FILE")]
-    config: Option<PathBuf>,
+    pub config: Option<PathBuf>,
     /// The URL that the card names, without a path [default: http:// and the address bound]
     #[arg(long, value_name = "URL")]
     public_url: Option<String>,
@@ -96,6 +198,38 @@ impl ServeFlags {
             "--exec" => Some((flag, self.exec.clone()?)),
             "--exec-jsonl" => Some((flag, self.exec_jsonl.clone()?)),
             _ => self.common.said(flag),
+        })
+    }
+}
+
+impl ResumeFlags {
+    /// What is asked for.
+    pub fn operation(&self) -> Operation {
+        Operation::Resume { task_id: self.task_id.clone() }
+    }
+}
+
+impl ReclaimFlags {
+    /// What is asked for.
+    pub fn operation(&self) -> Operation {
+        let older_than_ms = millis(self.older_than);
+        Operation::Reclaim { older_than_ms, states: self.state.clone(), dry_run: self.dry_run }
+    }
+}
+
+impl PurgeFlags {
+    /// What is asked for.
+    pub fn operation(&self) -> Operation {
+        Operation::Purge { older_than_ms: millis(self.older_than), states: self.state.clone() }
+    }
+}
+
+impl OperatorFlags {
+    /// The flags as a layer of settings.
+    pub fn layer(&self) -> Layer {
+        Layer::of(|flag, _| match flag {
+            "--data" => Some((flag, self.data.clone()?)),
+            _ => None,
         })
     }
 }
@@ -131,9 +265,9 @@ pub fn environment() -> Layer {
 }
 
 /// Reads the file, if there is one, and puts the layers on each other.
-pub fn load(flags: &CommonFlags, layer: &Layer, environment: &Layer) -> Result<Settings, ConfigError> {
-    let named =
-        flags.config.clone().or_else(|| variable("LONGHAUL_CONFIG").filter(|path| !path.is_empty()).map(PathBuf::from));
+pub fn load(config: Option<&Path>, layer: &Layer, environment: &Layer) -> Result<Settings, ConfigError> {
+    let variable = || variable("LONGHAUL_CONFIG").filter(|path| !path.is_empty()).map(PathBuf::from);
+    let named = config.map(Path::to_owned).or_else(variable);
     let default = Path::new(FILE_NAME);
     let path = named.or_else(|| default.exists().then(|| default.to_owned()));
     let file = path.as_deref().map(Source::read).transpose()?;

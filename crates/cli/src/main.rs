@@ -1,19 +1,24 @@
 //! The `longhaul` binary: `serve` puts a command behind A2A, `demo-server` serves a built-in agent, `config` shows what
-//! is set.
+//! is set; `resume`, `reclaim` and `purge` are for operators.
 
+mod admin;
 mod agents;
 mod arguments;
 mod failure;
+mod operator;
 mod serve;
 mod settings;
 
+use std::path::Path;
 use std::process::ExitCode;
 
 use clap::Parser as _;
 
-use arguments::{Arguments, Command, environment, load};
+use admin::Operation;
+use arguments::{Arguments, Command, OperatorFlags, OutputForm, environment, load};
 use failure::report;
 use serve::Served;
+use settings::{ConfigError, Layer, Settings};
 
 /// A task is many small values that one thread makes and another drops: the system's allocator takes a fifth more time
 /// for them. Huge pages are left alone, since zeroing them costs more than they bring.
@@ -30,13 +35,33 @@ fn main() -> ExitCode {
 
 fn run(command: &Command) -> anyhow::Result<()> {
     match command {
-        Command::Serve(flags) => serve::run(Served::Command, load(&flags.common, &flags.layer(), &environment())?),
-        Command::DemoServer(flags) => serve::run(Served::Demo, load(flags, &flags.layer(), &environment())?),
+        Command::Serve(flags) => serve::run(Served::Command, settings(flags.common.config.as_deref(), &flags.layer())?),
+        Command::DemoServer(flags) => serve::run(Served::Demo, settings(flags.config.as_deref(), &flags.layer())?),
         Command::Config(flags) => {
-            print_to_stdout(&load(&flags.common, &flags.layer(), &environment())?.in_effect().to_toml());
+            print_to_stdout(&settings(flags.common.config.as_deref(), &flags.layer())?.in_effect().to_toml());
             Ok(())
         }
+        Command::Resume(flags) => operate(&flags.operator, flags.operation()),
+        Command::Reclaim(flags) => operate(&flags.operator, flags.operation()),
+        Command::Purge(flags) => operate(&flags.operator, flags.operation()),
     }
+}
+
+fn settings(config: Option<&Path>, flags: &Layer) -> Result<Settings, ConfigError> {
+    load(config, flags, &environment())
+}
+
+fn operate(flags: &OperatorFlags, operation: Operation) -> anyhow::Result<()> {
+    let settings = settings(flags.config.as_deref(), &flags.layer())?;
+    let done = operator::run(&settings.store, operation)?;
+    match flags.output {
+        OutputForm::Text => print_to_stdout(&done.text()),
+        OutputForm::Json => print_to_stdout(&done.json()?),
+    }
+    if let Some(note) = done.note() {
+        eprintln!("longhaul: {note}");
+    }
+    Ok(())
 }
 
 /// A reader that closes early, such as `head`, has what it wanted.

@@ -1,5 +1,6 @@
 //! Runs a server from its start to its orderly end.
 
+use std::io::Write as _;
 use std::sync::Arc;
 
 use anyhow::Context as _;
@@ -11,6 +12,7 @@ use tokio::signal::unix::{Signal, SignalKind, signal};
 use tokio_util::sync::CancellationToken;
 use tracing_subscriber::EnvFilter;
 
+use crate::admin::AdminServer;
 use crate::agents::{CommandSpec, DemoAgent, ExecAgent, ExecJsonlAgent};
 use crate::failure::Attempt;
 use crate::settings::{AgentCommand, ConfigError, LogFormat, LogSettings, ServedAgent, Settings, StoreKind, resolve};
@@ -47,6 +49,7 @@ async fn serve(served: Served, settings: Settings) -> anyhow::Result<()> {
     let config = server_config(&settings, card_of);
     let server = Server::bind(address, config, engine.clone()).await.map_err(bind_failed)?;
     engine.start().await.context(Attempt::new("cannot start the engine"))?;
+    let admin = open_admin(&settings, &engine);
     announce(&server, &settings);
 
     let shutdown = CancellationToken::new();
@@ -63,9 +66,25 @@ async fn serve(served: Served, settings: Settings) -> anyhow::Result<()> {
             std::process::exit(1);
         }
     }
+    // While the store is held: the next holder has a socket of the same name.
+    if let Some(admin) = admin {
+        admin.close().await;
+    }
     engine.close().await.context(Attempt::new("cannot end in order"))?;
     tracing::info!("ended");
     Ok(())
+}
+
+/// Lets operators reach the store while this process holds it. Without that, all else works.
+fn open_admin(settings: &Settings, engine: &Engine) -> Option<AdminServer> {
+    if settings.store.kind == StoreKind::Memory {
+        return None;
+    }
+    let opened = AdminServer::open(&settings.store.data, engine.clone());
+    let failed = |error: &std::io::Error| {
+        tracing::warn!(error = error as &dyn std::error::Error, "operators' commands cannot reach this server");
+    };
+    opened.inspect_err(failed).ok()
 }
 
 fn agent(served: Served, settings: &Settings) -> Result<(Arc<dyn Agent>, ServedAgent<'_>), ConfigError> {
@@ -124,7 +143,8 @@ fn open_store(settings: &Settings) -> anyhow::Result<(Arc<dyn Store>, Arc<System
     }
 }
 
-fn store_hint(error: &OpenError) -> Option<&'static str> {
+/// What to do when a store can't be opened.
+pub fn store_hint(error: &OpenError) -> Option<&'static str> {
     match error {
         OpenError::Held { .. } => Some("stop the other server, or choose another folder with --data"),
         OpenError::Newer { .. } | OpenError::PayloadFormat { .. } => {
@@ -167,7 +187,8 @@ fn announce(server: &Server, settings: &Settings) {
     let url = format!("http://{}", server.local_addr());
     let card = format!("{url}/.well-known/agent-card.json");
     match settings.log.format {
-        LogFormat::Text => eprintln!("longhaul: listening on {url} (card: {card})"),
+        // Nobody may be there to read it, or no space left on the disk: the server listens all the same.
+        LogFormat::Text => drop(writeln!(std::io::stderr(), "longhaul: listening on {url} (card: {card})")),
         LogFormat::Json => tracing::info!(url, card, "listening"),
     }
     if settings.server.public_url.is_none() && server.local_addr().ip().is_unspecified() {
@@ -177,7 +198,9 @@ fn announce(server: &Server, settings: &Settings) {
 
 fn start_logging(log: &LogSettings) -> anyhow::Result<()> {
     let filter = EnvFilter::try_new(&log.level).context(Attempt::new("cannot read the log filter"))?;
-    let logging = tracing_subscriber::fmt().with_env_filter(filter).with_writer(std::io::stderr);
+    // A line that cannot be written is lost. Complaining about it would go to stderr as well, and panic.
+    let logging = tracing_subscriber::fmt().log_internal_errors(false);
+    let logging = logging.with_env_filter(filter).with_writer(std::io::stderr);
     match log.format {
         LogFormat::Text => logging.init(),
         LogFormat::Json => logging.json().flatten_event(true).init(),

@@ -13,10 +13,11 @@ use std::collections::BTreeMap;
 use std::path::PathBuf;
 use std::time::Duration;
 
-use longhaul_engine::DedupMode;
+use longhaul_engine::{DedupMode, Retention};
 use longhaul_store_sqlite::Synchronous;
 
 pub use card::{CardSettings, ServedAgent};
+pub use duration::parse as parse_duration;
 pub use error::ConfigError;
 pub use file::{FILE_NAME, Source};
 pub use layer::{Layer, resolve};
@@ -32,6 +33,8 @@ pub struct Settings {
     pub agent: AgentSettings,
     /// `[card]`
     pub card: CardSettings,
+    /// `[retention]`
+    pub retention: RetentionSettings,
     /// `[log]`
     pub log: LogSettings,
 }
@@ -116,6 +119,20 @@ pub struct AgentSettings {
     pub workers_max: Option<usize>,
     /// How often a turn is tried before its task has failed.
     pub attempts_max: u32,
+    /// How long to wait before a turn's third attempt.
+    pub backoff_min: Duration,
+    /// How long to wait before an attempt at the most.
+    pub backoff_max: Duration,
+    /// How long a lease lasts unless it is renewed.
+    pub lease_duration: Duration,
+    /// How long an attempt may take.
+    pub turn_duration_max: Duration,
+    /// How long an attempt may write nothing; `None`: as long as it likes.
+    pub inactivity_max: Option<Duration>,
+    /// How many tasks may wait for a worker before new ones are refused.
+    pub backlog_max: u64,
+    /// How large a checkpoint may be, in bytes.
+    pub checkpoint_bytes_max: usize,
     /// How long a canceled turn may take to end by itself.
     pub cancel_grace: Duration,
     /// How long the agent may take to look at a new message.
@@ -136,6 +153,13 @@ impl Default for AgentSettings {
             env: BTreeMap::new(),
             workers_max: None,
             attempts_max: engine.attempts_max,
+            backoff_min: engine.backoff_min,
+            backoff_max: engine.backoff_max,
+            lease_duration: engine.lease_duration,
+            turn_duration_max: engine.turn_duration_max,
+            inactivity_max: engine.inactivity_max,
+            backlog_max: engine.backlog_max,
+            checkpoint_bytes_max: engine.checkpoint_bytes_max,
             cancel_grace: engine.cancel_grace,
             accept_timeout: engine.accept_timeout,
             dedup: engine.dedup,
@@ -151,6 +175,28 @@ pub enum AgentCommand {
     Exec(String),
     /// JSON lines both ways.
     ExecJsonl(String),
+}
+
+/// How long tasks are kept.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct RetentionSettings {
+    /// How long tasks are kept that have ended, by the state that they ended in.
+    pub kept: Retention,
+    /// How long a task may go without an update that nobody works on; `None`: for ever.
+    pub stale_after: Option<Duration>,
+    /// How often it is looked for both.
+    pub housekeeping_interval: Duration,
+}
+
+impl Default for RetentionSettings {
+    fn default() -> Self {
+        let engine = longhaul_engine::Config::default();
+        Self {
+            kept: engine.retention,
+            stale_after: engine.stale_after,
+            housekeeping_interval: engine.housekeeping_interval,
+        }
+    }
 }
 
 /// What is logged.
@@ -223,10 +269,20 @@ impl Settings {
 
     /// The engine's part of it.
     pub fn engine(&self, served: ServedAgent<'_>) -> longhaul_engine::Config {
-        let agent = &self.agent;
+        let (agent, retention) = (&self.agent, &self.retention);
         longhaul_engine::Config {
             workers_max: self.workers_max(served),
             attempts_max: agent.attempts_max,
+            backoff_min: agent.backoff_min,
+            backoff_max: agent.backoff_max,
+            lease_duration: agent.lease_duration,
+            turn_duration_max: agent.turn_duration_max,
+            inactivity_max: agent.inactivity_max,
+            backlog_max: agent.backlog_max,
+            checkpoint_bytes_max: agent.checkpoint_bytes_max,
+            stale_after: retention.stale_after,
+            retention: retention.kept,
+            housekeeping_interval: retention.housekeeping_interval,
             cancel_grace: agent.cancel_grace,
             accept_timeout: agent.accept_timeout,
             dedup: agent.dedup,

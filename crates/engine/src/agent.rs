@@ -10,6 +10,11 @@ use crate::Turn;
 /// What does the work behind the endpoint.
 #[async_trait]
 pub trait Agent: fmt::Debug + Send + Sync {
+    /// How often a turn may be begun; `None`: as often as the engine is set to. 1 for an agent that must not run twice.
+    fn attempts_max(&self) -> Option<u32> {
+        None
+    }
+
     /// Looks at the message of a new task before anything is stored, and says what becomes of it. Must be quick: it has
     /// `accept_timeout`, after which the task is accepted. Not asked about messages that continue a task.
     ///
@@ -26,7 +31,8 @@ pub trait Agent: fmt::Debug + Send + Sync {
     ///
     /// # Errors
     ///
-    /// [`AgentError`]: the task has failed. Its cause is logged and never shown to a caller.
+    /// [`AgentError`]: the task has failed, or is tried again if the error says that this is worth it. Its cause is logged
+    /// and never shown to a caller.
     async fn run(&self, turn: &mut Turn) -> Result<Outcome, AgentError>;
 }
 
@@ -88,12 +94,33 @@ pub enum Outcome {
 #[derive(Debug)]
 pub struct AgentError {
     source: Box<dyn std::error::Error + Send + Sync>,
+    transient: bool,
+    reason: String,
 }
 
 impl AgentError {
     /// Wraps the cause.
     pub fn new(source: impl Into<Box<dyn std::error::Error + Send + Sync>>) -> Self {
-        Self { source: source.into() }
+        Self { source: source.into(), transient: false, reason: String::new() }
+    }
+
+    /// Wraps a cause that may be gone at the next attempt: the turn is tried again, as often as it may.
+    pub fn transient(source: impl Into<Box<dyn std::error::Error + Send + Sync>>) -> Self {
+        Self { transient: true, ..Self::new(source) }
+    }
+
+    /// Says what callers may know of it: it stands in the status message of a task that has failed for it.
+    #[must_use]
+    pub fn with_reason(self, reason: impl Into<String>) -> Self {
+        Self { reason: reason.into(), ..self }
+    }
+
+    pub(crate) fn is_transient(&self) -> bool {
+        self.transient
+    }
+
+    pub(crate) fn reason(&self) -> &str {
+        &self.reason
     }
 }
 

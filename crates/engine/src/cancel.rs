@@ -1,20 +1,29 @@
 //! CancelTask (A2A §3.1.5), and the going on of a task that waits for an authorization.
 
 use std::sync::Arc;
+use std::time::Duration;
 
-use longhaul_lifecycle::{Command, Rejection, TaskHead, Writer};
+use longhaul_lifecycle::{Command, Rejection, Writer};
 use longhaul_protocol::{TaskId, wire};
 use longhaul_store::{Commit, Expect, HistoryLimit, Scope, StoreError};
 
 use crate::clock::within;
-use crate::engine::{Inner, contended, known_form, log_change, new_messages, status_time};
+use crate::engine::{Inner, contended, known_form, new_messages, status_time};
+use crate::running::Stop;
 use crate::schedule::decide_all;
 use crate::{Engine, EngineError};
+
+/// How long to wait for a store whose clock is behind.
+const CLOCKS_DIFFER: Duration = Duration::from_millis(10);
 
 /// What became of one command.
 enum Done {
     /// It is stored; whether the agent has to be told, and its turn ended.
-    Stored { tell_agent: bool },
+    Stored {
+        tell_agent: bool,
+        /// The epoch of the turn that is meant.
+        epoch: u64,
+    },
     /// The task had ended before.
     Ended,
 }
@@ -64,15 +73,16 @@ impl Inner {
         let subscription = self.hub.subscribe(task_id);
         match self.command(scope, task_id, Command::Cancel, Writer::Caller).await? {
             Done::Ended => return Err(EngineError::TaskNotCancelable(task_id.clone())),
-            Done::Stored { tell_agent: false } => {}
-            Done::Stored { tell_agent: true } => {
+            // A turn may be left whose lease ran out.
+            Done::Stored { tell_agent: false, epoch } => self.running.stop(task_id, epoch, Stop::Lost),
+            Done::Stored { tell_agent: true, epoch } => {
                 self.running.cancel(task_id);
                 let rests = self.wait_until_it_rests(scope, task_id, &subscription);
                 let in_time = within(&*self.clock, self.config.cancel_grace, rests).await;
                 let ended = in_time.is_some() && self.load(scope, task_id).await?.state.is_terminal();
                 if !ended {
                     self.command(scope, task_id, Command::FinishCancel { message: None }, Writer::Engine).await?;
-                    self.running.abort(task_id);
+                    self.running.stop(task_id, epoch, Stop::Lost);
                 }
             }
         }
@@ -87,6 +97,7 @@ impl Inner {
         command: Command,
         writer: Writer,
     ) -> Result<Done, EngineError> {
+        let mut refused = None;
         for _ in 0..self.config.conflicts_max {
             let head = self.load(scope, task_id).await?;
             let now = status_time(&head, self.clock.now());
@@ -99,25 +110,30 @@ impl Inner {
             };
             let tell_agent = transition.tell_agent;
             if transition.is_empty(&head) {
-                return Ok(Done::Stored { tell_agent });
+                return Ok(Done::Stored { tell_agent, epoch: head.epoch });
             }
+            // Ended because its worker was not heard of: unless it is heard of meanwhile.
+            let expect = match head.lease_is_over(now) {
+                true => Expect::Unheld(head.version),
+                false => Expect::Version(head.version),
+            };
             let commit = Commit {
                 task_id: task_id.clone(),
-                expect: Expect::Version(head.version),
-                head: Some(transition.head.clone()),
-                events: events.clone(),
+                expect,
+                head: Some(transition.head),
+                events,
                 messages: new_messages(transition.history, 0),
+                checkpoint: None,
                 dedup: None,
                 now,
             };
-            match self.store.commit(commit).await {
-                Ok(committed) => {
-                    let head = TaskHead { last_sequence: committed.last_sequence, ..transition.head };
-                    self.told(task_id, committed.last_sequence, &events);
-                    log_change(&head, committed.last_sequence);
-                    return Ok(Done::Stored { tell_agent });
+            match self.commit(commit).await {
+                Ok(_) => return Ok(Done::Stored { tell_agent, epoch: head.epoch }),
+                // Nothing has changed, so it is the clocks that differ: the lease is over by ours, and not yet by the store's.
+                Err(StoreError::Conflict { .. }) if refused == Some((head.version, head.due_at)) => {
+                    self.clock.sleep(CLOCKS_DIFFER).await;
                 }
-                Err(StoreError::Conflict { .. }) => {}
+                Err(StoreError::Conflict { .. }) => refused = Some((head.version, head.due_at)),
                 Err(error) => return Err(EngineError::store("change the task", error)),
             }
         }

@@ -83,6 +83,13 @@ pub fn later(timestamp: Timestamp, duration: Duration) -> Timestamp {
     Timestamp::from_unix_millis(timestamp.unix_millis().saturating_add(millis))
 }
 
+/// The time `duration` before `timestamp`.
+#[must_use]
+pub fn earlier(timestamp: Timestamp, duration: Duration) -> Timestamp {
+    let millis = i64::try_from(duration.as_millis()).unwrap_or(i64::MAX);
+    Timestamp::from_unix_millis(timestamp.unix_millis().saturating_sub(millis))
+}
+
 /// How long it is from `from` until `until`; nothing if that is past.
 #[must_use]
 pub fn until(from: Timestamp, until: Timestamp) -> Duration {

@@ -3,16 +3,19 @@
 use std::collections::VecDeque;
 use std::pin::Pin;
 use std::sync::Arc;
+use std::sync::atomic::Ordering;
 use std::time::Duration;
 
-use longhaul_lifecycle::{ArtifactLedger, Command, TaskHead, Writer, decide};
+use bytes::Bytes;
+use longhaul_lifecycle::{ArtifactLedger, AttemptOutcome, Command, TaskHead, Writer, decide};
 use longhaul_protocol::{ArtifactId, Message, TaskState, wire};
 use longhaul_store::{
     ArtifactFold, Commit, EventKind, Expect, NewEvent, NewMessage, Scope, StoreError, TurnRequest, artifact_update,
 };
 
-use crate::engine::{Inner, Worker, log_change, new_messages, status_events, status_time};
-use crate::turn::{MessageIds, Progress, TurnShared, TurnState, Write};
+use crate::engine::{Inner, Worker, new_messages, status_events, status_time};
+use crate::running::Stop;
+use crate::turn::{MessageIds, Progress, TurnParts, TurnShared, TurnState, Write};
 use crate::unwind::CatchUnwind;
 use crate::{AgentError, Outcome, Turn, text_part};
 
@@ -112,6 +115,7 @@ type Stored = Result<(TaskHead, Group, VecDeque<Write>), Lost>;
 struct Group {
     events: Vec<NewEvent>,
     messages: Vec<NewMessage>,
+    checkpoint: Option<Bytes>,
     /// Whether anything but artifacts is written.
     decides: bool,
 }
@@ -123,6 +127,10 @@ pub(crate) async fn drive(inner: Arc<Inner>, start: TurnStart) -> TurnEnd {
     let Some((ledger, resumed)) = at_last(&inner, &head, || past(&inner, &head, message_sequence)).await else {
         return end;
     };
+    // Nobody has renewed the lease while that was read.
+    if head.lease_is_over(inner.clock.now()) {
+        return end;
+    }
     let shared = Arc::new(shared(&inner, &head, ledger, view.is_some()));
     let registered = inner.running.register(Arc::clone(&shared));
     let mut head = head;
@@ -146,15 +154,27 @@ pub(crate) async fn drive(inner: Arc<Inner>, start: TurnStart) -> TurnEnd {
         writer: crate::TurnWriter { shared: Arc::clone(&shared) },
     };
     let agent = Arc::clone(&inner.agent);
-    let mut running = CatchUnwind(Box::pin(async move { agent.run(&mut turn).await }));
+    let mut running = Some(CatchUnwind(Box::pin(async move { agent.run(&mut turn).await })));
     let mut outcome = None;
     let mut commit: Option<Pin<Box<dyn Future<Output = Stored> + Send>>> = None;
     loop {
         tokio::select! {
             biased;
-            () = registered.abort.cancelled() => break,
-            result = &mut running, if outcome.is_none() => {
-                outcome = Some(command_of(&shared, result.unwrap_or_else(|panic| Err(AgentError::new(panic)))));
+            stop = registered.stopper.stopped() => {
+                // Whatever it was about to do, the agent does no more.
+                running = None;
+                match stop {
+                    Stop::Lost => break,
+                    Stop::HandBack | Stop::Attempt(_) if outcome.is_some() => {}
+                    Stop::HandBack => outcome = Some(Some(handed_back(&inner, &head))),
+                    Stop::Attempt(how) => outcome = Some(Some(inner.after_failure(&head, how, inner.clock.now()))),
+                }
+            }
+            result = async { match running.as_mut() { Some(running) => running.await, None => std::future::pending().await } },
+                if outcome.is_none() =>
+            {
+                let result = result.unwrap_or_else(|panic| Err(AgentError::new(panic)));
+                outcome = Some(Some(command_of(&inner, &head, &shared, result)));
             }
             stored = async { match commit.as_mut() { Some(commit) => commit.await, None => std::future::pending().await } } => {
                 commit = None;
@@ -186,7 +206,8 @@ pub(crate) async fn drive(inner: Arc<Inner>, start: TurnStart) -> TurnEnd {
     }
     shared.end();
     drop(registered);
-    if end.head.as_ref().is_some_and(|head| head.due_at.is_some()) {
+    // Of a turn that was stopped nobody here knows what became of its task.
+    if end.head.as_ref().is_none_or(TaskHead::waits_for_a_worker) {
         inner.due();
     }
     drop(worker);
@@ -199,17 +220,29 @@ fn shared(inner: &Arc<Inner>, head: &TaskHead, ledger: ArtifactLedger, keeps_upd
     let state = TurnState { ledger, turn_message: head.turn_message, ..TurnState::default() };
     let (task_id, context_id) = (head.id.clone(), head.context_id.clone());
     let event_bytes_max = inner.config.event_bytes_max;
-    TurnShared::new(
+    let lease_until = head.due_at.unwrap_or_else(|| inner.lease_until(inner.clock.now()));
+    TurnShared::new(TurnParts {
         task_id,
         context_id,
-        head.attempt,
-        head.epoch,
+        attempt: head.attempt,
+        epoch: head.epoch,
+        lease_until,
         event_bytes_max,
+        checkpoint_bytes_max: inner.config.checkpoint_bytes_max,
         keeps_updates,
-        Arc::clone(&inner.store),
-        message_ids,
+        store: Arc::clone(&inner.store),
+        clock: Arc::clone(&inner.clock),
+        new_message_id: message_ids,
         state,
-    )
+    })
+}
+
+/// What becomes of a turn that the engine must let go of: another process takes it up, unless it must not run twice.
+fn handed_back(inner: &Inner, head: &TaskHead) -> Command {
+    match inner.attempts_max() {
+        1 => Command::Fail { message: inner.say(head, "interrupted by shutdown", inner.clock.now()) },
+        _ => Command::HandBack,
+    }
 }
 
 /// Reads what a turn needs before it can run, again while the store can't: its lease is taken. `None` when the engine goes
@@ -231,6 +264,7 @@ async fn at_last<T, F: Future<Output = Result<T, StoreError>>>(
             "cannot read a task that is to run"
         );
         tokio::select! {
+            biased;
             () = inner.closing.cancelled() => return None,
             () = inner.clock.sleep(delay) => {}
         }
@@ -268,8 +302,22 @@ async fn past(
 }
 
 /// The command that an agent's end of a turn amounts to.
-fn command_of(shared: &TurnShared, result: Result<Outcome, AgentError>) -> Option<Command> {
+fn command_of(inner: &Inner, head: &TaskHead, shared: &TurnShared, result: Result<Outcome, AgentError>) -> Command {
     let canceled = shared.cancel.is_cancelled();
+    if let Err(error) = &result
+        && error.is_transient()
+        && !canceled
+    {
+        let (task_id, attempt) = (shared.task_id.as_str(), shared.attempt);
+        tracing::warn!(
+            task_id,
+            attempt,
+            error = error as &dyn std::error::Error,
+            "the agent failed, and may be tried again"
+        );
+        let how = AttemptOutcome::Failed { reason: error.reason().to_owned() };
+        return inner.after_failure(head, how, inner.clock.now());
+    }
     let command = result.map_err(|error| Box::new(error) as Box<dyn std::error::Error>).and_then(|outcome| {
         let message = |parts: Option<Vec<wire::Part>>| parts.map(|parts| shared.message(parts)).transpose();
         Ok(match outcome {
@@ -284,14 +332,14 @@ fn command_of(shared: &TurnShared, result: Result<Outcome, AgentError>) -> Optio
             }
         })
     });
-    Some(command.unwrap_or_else(|error| {
+    command.unwrap_or_else(|error| {
         if canceled {
             return Command::FinishCancel { message: None };
         }
         let task_id = shared.task_id.as_str();
         tracing::warn!(task_id, attempt = shared.attempt, error = error.as_ref(), "the agent failed");
         Command::Fail { message: shared.message(vec![text_part("the agent failed")]).ok() }
-    }))
+    })
 }
 
 /// Commits what the agent wrote, and its outcome if there is one, until it is stored or the lease turns out to be over.
@@ -305,6 +353,10 @@ async fn store(
 ) -> Stored {
     let mut delay = RETRY_DELAY_MIN;
     loop {
+        // A renewal changes no version, so the head does not know of it.
+        if head.leased && head.epoch == shared.epoch {
+            head.due_at = head.due_at.max(Some(shared.lease_until()));
+        }
         let Ok((group, next)) = group(&inner, &head, &shared, &writes, last.as_ref()) else { return Err(Lost) };
         let expect = match group.decides {
             true => Expect::LeaseAndVersion { epoch: shared.epoch, version: head.version },
@@ -316,16 +368,13 @@ async fn store(
             head: group.decides.then(|| next.clone()),
             events: group.events.clone(),
             messages: group.messages.clone(),
+            checkpoint: group.checkpoint.clone(),
             dedup: None,
             now: inner.clock.now(),
         };
-        match inner.store.commit(commit).await {
+        match inner.commit(commit).await {
             Ok(committed) => {
                 let next = TaskHead { last_sequence: committed.last_sequence, ..next };
-                inner.told(&next.id, committed.last_sequence, &group.events);
-                if group.decides {
-                    log_change(&next, committed.last_sequence);
-                }
                 return Ok((next, group, writes));
             }
             Err(StoreError::Conflict { .. }) => match inner.store.load(&scope, &head.id).await {
@@ -334,6 +383,7 @@ async fn store(
                 Err(error) => again(&inner, &head, &error, &mut delay).await,
             },
             Err(StoreError::LeaseLost { .. } | StoreError::NotFound { .. }) => {
+                inner.refused_writes.fetch_add(1, Ordering::Relaxed);
                 tracing::info!(
                     task_id = head.id.as_str(),
                     epoch = shared.epoch,
@@ -342,7 +392,10 @@ async fn store(
                 return Err(Lost);
             }
             Err(error @ (StoreError::Unavailable { .. } | StoreError::Duplicate { .. })) => {
-                again(&inner, &head, &error, &mut delay).await
+                again(&inner, &head, &error, &mut delay).await;
+                if was_made(&inner, &head, &group, &mut delay).await {
+                    return after_all(&inner, &scope, &head, shared.epoch, group, writes, &mut delay).await;
+                }
             }
             Err(error @ (StoreError::LogFull { .. } | StoreError::Corrupt { .. })) => {
                 tracing::error!(
@@ -352,6 +405,44 @@ async fn store(
                 );
                 return Err(Lost);
             }
+        }
+    }
+}
+
+/// Whether a commit was made although the store failed: its events then stand where they were to be put. To repeat it
+/// would double them.
+async fn was_made(inner: &Inner, head: &TaskHead, group: &Group, delay: &mut Duration) -> bool {
+    if group.events.is_empty() {
+        return false;
+    }
+    loop {
+        match inner.store.events_after(&head.id, head.last_sequence, group.events.len()).await {
+            Ok(stored) => {
+                let stored = stored.iter().map(|event| (event.kind, &event.payload));
+                return stored.eq(group.events.iter().map(|event| (event.kind, &event.payload)));
+            }
+            Err(error) => again(inner, head, &error, delay).await,
+        }
+    }
+}
+
+/// Goes on behind a commit that was made although the store failed.
+async fn after_all(
+    inner: &Inner,
+    scope: &Scope,
+    head: &TaskHead,
+    epoch: u64,
+    group: Group,
+    writes: VecDeque<Write>,
+    delay: &mut Duration,
+) -> Stored {
+    let told = head.last_sequence + group.events.len() as u64;
+    inner.told(&head.id, told, &group.events);
+    loop {
+        match inner.store.load(scope, &head.id).await {
+            Ok(Some(newer)) if newer.epoch == epoch => return Ok((newer, group, writes)),
+            Ok(_) => return Err(Lost),
+            Err(error) => again(inner, head, &error, delay).await,
         }
     }
 }
@@ -381,6 +472,7 @@ fn group(
     let mut next = head.clone();
     let step = |group: &mut Group, next: &mut TaskHead, command: Command| {
         let transition = decide(next, command, writer, now).map_err(|rejection| {
+            inner.refused_writes.fetch_add(1, Ordering::Relaxed);
             tracing::info!(task_id = head.id.as_str(), epoch = shared.epoch, %rejection, "a write of the agent was refused");
             Lost
         })?;
@@ -394,6 +486,7 @@ fn group(
     for write in writes {
         match write {
             Write::Artifact(event, _) => group.events.push(event.clone()),
+            Write::Checkpoint(data) => group.checkpoint = Some(data.clone()),
             Write::Progress(progress) => {
                 let Progress { message, metadata } = Progress::clone(progress);
                 step(&mut group, &mut next, Command::Progress { message, metadata })?;

@@ -1,19 +1,23 @@
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicU8, AtomicU64, Ordering};
 use std::time::Duration;
 
-use longhaul_lifecycle::{Joins, TaskHead, Transition};
-use longhaul_protocol::{ContextId, TaskId, Timestamp, json, wire};
+use longhaul_lifecycle::{
+    AttemptEnd, AttemptOutcome, Command, Joins, Next, RetryPolicy, TaskHead, Transition, describe_attempts,
+};
+use longhaul_protocol::{ContextId, Message, TaskId, Timestamp, json, wire};
 use longhaul_store::{
-    EventKind, HistoryLimit, NewEvent, NewMessage, Release, Scope, Snapshot, SnapshotQuery, Store, StoreError,
+    Commit, Committed, EventKind, HistoryLimit, NewEvent, NewMessage, Scope, Snapshot, SnapshotQuery, Store, StoreError,
 };
 use tokio::sync::{Notify, OwnedSemaphorePermit, Semaphore};
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
+use crate::clock::{later, within};
 use crate::hub::Hub;
-use crate::running::Running;
-use crate::{Agent, Clock, Config, EngineError, IdSource};
+use crate::running::{Running, Stop};
+use crate::turn::agent_message;
+use crate::{Agent, Clock, Config, EngineError, IdSource, text_part};
 
 /// What an engine is made of.
 #[derive(Debug)]
@@ -28,6 +32,15 @@ pub struct EngineParts {
     pub ids: Arc<dyn IdSource>,
     /// How it works.
     pub config: Config,
+}
+
+/// How an engine is doing.
+#[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
+pub struct EngineStats {
+    /// How many turns run.
+    pub turns: usize,
+    /// How many writes were refused because their turn's lease was over.
+    pub refused_writes: u64,
 }
 
 /// The operations of A2A (§3.1) over a store and an agent. Cloning gives another handle to the same engine.
@@ -48,11 +61,15 @@ pub(crate) struct Inner {
     workers: Arc<Semaphore>,
     /// Rung when a task may have become due, or a worker free while tasks wait.
     pub scheduler: Notify,
-    /// Whether tasks may be due that no worker has taken.
-    pub backlog: AtomicBool,
+    pub line: LineFlag,
+    pub refused_writes: AtomicU64,
     pub tracker: TaskTracker,
+    /// What goes on until the engine is down, and is not waited for before.
+    pub background: TaskTracker,
     /// Nothing new is begun, and streams and waits end.
     pub closing: CancellationToken,
+    /// No turn is left.
+    pub down: CancellationToken,
 }
 
 impl Engine {
@@ -71,27 +88,32 @@ impl Engine {
             running: Arc::default(),
             workers,
             scheduler: Notify::new(),
-            backlog: AtomicBool::new(true),
+            line: LineFlag::default(),
+            refused_writes: AtomicU64::new(0),
             tracker: TaskTracker::new(),
+            background: TaskTracker::new(),
             closing: CancellationToken::new(),
+            down: CancellationToken::new(),
         };
         Self { inner: Arc::new(inner) }
     }
 
-    /// Makes tasks due whose workers are gone, and begins to work. For the only instance on the store.
+    /// Lets the leases of former workers run out, and begins to work. For the only instance on the store.
     ///
     /// # Errors
     ///
     /// [`EngineError::Unavailable`] when the store can't be written.
     pub async fn start(&self) -> Result<(), EngineError> {
         let inner = &self.inner;
-        let released = inner.store.release_leases(Release::Lost, inner.clock.now()).await;
-        let released = released.map_err(|error| EngineError::store("take up interrupted tasks", error))?;
-        if released > 0 {
-            tracing::info!(tasks = released, "tasks whose worker is gone are due again");
+        let expired = inner.store.expire_leases(inner.clock.now()).await;
+        let expired = expired.map_err(|error| EngineError::store("take up interrupted tasks", error))?;
+        if expired > 0 {
+            tracing::info!(tasks = expired, "tasks whose worker is gone are due again");
         }
         inner.tracker.spawn(crate::schedule::schedule(Arc::clone(inner)));
         inner.tracker.spawn(crate::schedule::sweep(Arc::clone(inner)));
+        inner.background.spawn(crate::heartbeat::heartbeat(Arc::clone(inner)));
+        inner.tracker.spawn(crate::housekeeping::housekeeping(Arc::clone(inner)));
         Ok(())
     }
 
@@ -102,25 +124,34 @@ impl Engine {
     }
 
     /// Lets running turns end for `drain`, then hands the others back to the store, which makes them due for the next
-    /// process.
+    /// process at once, their attempt unspent. A turn that must not run twice has failed.
     ///
     /// # Errors
     ///
-    /// [`EngineError::Unavailable`] when the store can't be written.
+    /// None at present: what can't be handed back is due when its lease runs out.
     pub async fn shutdown(&self, drain: Duration) -> Result<(), EngineError> {
         self.begin_shutdown();
         let inner = &self.inner;
         inner.tracker.close();
-        let drained = tokio::time::timeout(drain, inner.tracker.wait()).await.is_ok();
+        let drained = within(&*inner.clock, drain, inner.tracker.wait()).await.is_some();
         if !drained {
             tracing::info!(turns = inner.running.len(), "turns that did not end in time are handed back");
-            inner.running.abort_all();
-            if tokio::time::timeout(LET_GO, inner.tracker.wait()).await.is_err() {
+            inner.running.stop_all(&Stop::HandBack);
+            if within(&*inner.clock, LET_GO, inner.tracker.wait()).await.is_none() {
                 tracing::warn!("some turns do not let go");
             }
         }
-        let released = inner.store.release_leases(Release::HandedBack, inner.clock.now()).await;
-        released.map(drop).map_err(|error| EngineError::store("hand back the turns", error))
+        inner.down.cancel();
+        inner.background.close();
+        inner.background.wait().await;
+        Ok(())
+    }
+
+    /// How the engine is doing.
+    #[must_use]
+    pub fn stats(&self) -> EngineStats {
+        let inner = &self.inner;
+        EngineStats { turns: inner.running.len(), refused_writes: inner.refused_writes.load(Ordering::Relaxed) }
     }
 
     /// Closes the store, after a shutdown.
@@ -176,17 +207,64 @@ pub(crate) fn known_form(task_id: &str) -> Result<TaskId, EngineError> {
     TaskId::new(task_id).map_err(|_| EngineError::TaskNotFound(task_id.to_owned()))
 }
 
+/// Whether tasks may be due that no worker has taken. It is down only when the store said that there is none, and nobody got
+/// in line since it was asked: so nobody is served before those who wait.
+#[derive(Debug, Default)]
+pub(crate) struct LineFlag(AtomicU8);
+
+impl LineFlag {
+    const EMPTY: u8 = 0;
+    /// Occupied when the store was asked.
+    const ASKED: u8 = 1;
+    const OCCUPIED: u8 = 2;
+
+    /// Somebody is in line.
+    pub fn occupied(&self) {
+        self.0.store(Self::OCCUPIED, Ordering::SeqCst);
+    }
+
+    /// The store is going to be asked who is in line.
+    pub fn asked(&self) {
+        let _ = self.0.compare_exchange(Self::OCCUPIED, Self::ASKED, Ordering::SeqCst, Ordering::SeqCst);
+    }
+
+    /// Nobody was in line when the store was asked.
+    pub fn found_empty(&self) {
+        let _ = self.0.compare_exchange(Self::ASKED, Self::EMPTY, Ordering::SeqCst, Ordering::SeqCst);
+    }
+
+    pub fn may_be_occupied(&self) -> bool {
+        self.0.load(Ordering::SeqCst) != Self::EMPTY
+    }
+}
+
 /// A free worker. Dropping it lets the next due task begin.
 #[derive(Debug)]
 pub(crate) struct Worker {
     inner: Arc<Inner>,
     permit: Option<OwnedSemaphorePermit>,
+    silent: bool,
+}
+
+impl Worker {
+    /// The same worker, of which the scheduler need not hear if it is not used: it is the scheduler that holds it, and
+    /// would go round and round for a task that can't be begun.
+    pub fn silent(mut self) -> Self {
+        self.silent = true;
+        self
+    }
+
+    /// The same worker, which is used.
+    pub fn used(mut self) -> Self {
+        self.silent = false;
+        self
+    }
 }
 
 impl Drop for Worker {
     fn drop(&mut self) {
         self.permit = None;
-        if self.inner.backlog.load(Ordering::Acquire) {
+        if !self.silent && self.inner.line.may_be_occupied() {
             self.inner.scheduler.notify_one();
         }
     }
@@ -199,7 +277,24 @@ impl Inner {
             return None;
         }
         let permit = Arc::clone(&self.workers).try_acquire_owned().ok()?;
-        Some(Worker { inner: Arc::clone(self), permit: Some(permit) })
+        Some(Worker { inner: Arc::clone(self), permit: Some(permit), silent: false })
+    }
+
+    /// A worker for a task that need not wait in line: none if others wait already.
+    pub fn worker_out_of_line(self: &Arc<Self>) -> Option<Worker> {
+        if self.line.may_be_occupied() {
+            return None;
+        }
+        self.free_worker()
+    }
+
+    /// Refuses a task when too many wait in line already.
+    pub async fn admit_to_the_line(&self) -> Result<(), EngineError> {
+        let backlog = self.store.backlog().await.map_err(|error| EngineError::store("look at the line", error))?;
+        if backlog >= self.config.backlog_max {
+            return Err(EngineError::Exhausted(format!("{backlog} tasks wait for a worker already; try again later")));
+        }
+        Ok(())
     }
 
     pub fn free_workers(&self) -> usize {
@@ -208,7 +303,7 @@ impl Inner {
 
     /// A task has become due, or will be at a time that the scheduler has to learn of.
     pub fn due(&self) {
-        self.backlog.store(true, Ordering::Release);
+        self.line.occupied();
         self.scheduler.notify_one();
     }
 
@@ -237,6 +332,46 @@ impl Inner {
         let read = self.store.load(scope, task_id).await;
         read.map_err(|error| EngineError::store("read the task", error))?
             .ok_or_else(|| EngineError::TaskNotFound(task_id.as_str().to_owned()))
+    }
+
+    /// Commits, and tells whoever waits for the task.
+    pub async fn commit(&self, commit: Commit) -> Result<Committed, StoreError> {
+        let (task_id, events, head) = (commit.task_id.clone(), commit.events.clone(), commit.head.clone());
+        let committed = self.store.commit(commit).await?;
+        self.told(&task_id, committed.last_sequence, &events);
+        if let Some(head) = head {
+            log_change(&head, committed.last_sequence);
+        }
+        Ok(committed)
+    }
+
+    /// When a lease runs out that is taken now.
+    pub fn lease_until(&self, now: Timestamp) -> Timestamp {
+        later(now, self.config.lease_duration)
+    }
+
+    pub fn attempts_max(&self) -> u32 {
+        self.agent.attempts_max().unwrap_or(self.config.attempts_max).max(1)
+    }
+
+    /// What becomes of a turn whose attempt came to nothing.
+    pub fn after_failure(&self, head: &TaskHead, how: AttemptOutcome, now: Timestamp) -> Command {
+        let (attempts_max, backoff_min) = (self.attempts_max(), self.config.backoff_min);
+        let policy = RetryPolicy { attempts_max, backoff_min, backoff_max: self.config.backoff_max };
+        match policy.next(head, self.ids.jitter(), now) {
+            Next::Retry { at } => Command::Retry { how, at },
+            Next::GiveUp => {
+                let end = AttemptEnd { attempt: head.attempt, epoch: head.epoch, ended_at: now, how };
+                let failures: Vec<_> = head.failures.iter().cloned().chain([end]).collect();
+                Command::Fail { message: self.say(head, describe_attempts(&failures), now) }
+            }
+        }
+    }
+
+    /// A message of the engine itself in a task.
+    pub fn say(&self, head: &TaskHead, text: impl Into<String>, now: Timestamp) -> Option<Message> {
+        let id = self.ids.message_id(now);
+        agent_message(id, &head.context_id, Some(&head.id), vec![text_part(text)]).ok()
     }
 
     /// Rings for what was committed.

@@ -69,11 +69,13 @@ impl EngineError {
         match error {
             StoreError::NotFound { task } => Self::TaskNotFound(task.as_str().to_owned()),
             StoreError::LogFull { .. } => Self::UnsupportedOperation(error.to_string()),
-            StoreError::Unavailable { .. } => Self::Unavailable { action, source: Some(error) },
-            StoreError::Conflict { .. }
-            | StoreError::LeaseLost { .. }
-            | StoreError::Duplicate { .. }
-            | StoreError::Corrupt { .. } => Self::Internal { action, source: Box::new(error) },
+            // A message that was accepted before, and the store can't say now what became of it: the next try is told.
+            StoreError::Unavailable { .. } | StoreError::Duplicate { .. } => {
+                Self::Unavailable { action, source: Some(error) }
+            }
+            StoreError::Conflict { .. } | StoreError::LeaseLost { .. } | StoreError::Corrupt { .. } => {
+                Self::Internal { action, source: Box::new(error) }
+            }
         }
     }
 

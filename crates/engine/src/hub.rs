@@ -70,13 +70,14 @@ impl Hub {
         }
     }
 
-    /// The tasks that somebody waits for.
+    /// The tasks that somebody waits for, in the order of their ids: so that a run can be repeated.
     pub fn waited_for(&self) -> Vec<TaskId> {
         let mut task_ids = Vec::new();
         for shard in &self.shards {
             let shard = shard.lock().unwrap_or_else(PoisonError::into_inner);
             task_ids.extend(shard.keys().cloned());
         }
+        task_ids.sort_unstable();
         task_ids
     }
 
@@ -150,9 +151,12 @@ impl Subscription {
         &self.task_id
     }
 
-    /// Takes note of what the reader found in the store, so that the next ring joins on without a gap.
+    /// Takes note of what the reader found in the store, so that the next ring joins on without a gap. If another instance
+    /// has written it, the other readers do not know yet, and nobody else will tell them.
     pub fn seen(&self, last_sequence: u64) {
-        self.bell.state().skip_to(last_sequence);
+        if self.bell.state().skip_to(last_sequence) {
+            self.bell.notify.notify_waiters();
+        }
     }
 
     /// What follows `after`.
@@ -238,6 +242,19 @@ mod tests {
         assert!(matches!(reader.heard(2), Heard::ReadTheLog));
         hub.publish(&task_id(), 5, &[event()]);
         assert_eq!(sequences(reader.heard(4)), [5]);
+    }
+
+    #[tokio::test]
+    async fn what_one_reader_finds_in_the_store_wakes_the_others() {
+        let hub = Arc::new(Hub::new());
+        let waits = hub.subscribe(&task_id());
+        waits.seen(2);
+        let mut waiting = std::pin::pin!(waits.wait(2));
+        assert!(
+            std::future::poll_fn(|context| std::task::Poll::Ready(waiting.as_mut().poll(context).is_pending())).await
+        );
+        hub.subscribe(&task_id()).seen(3);
+        waiting.await;
     }
 
     #[test]

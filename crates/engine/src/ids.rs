@@ -17,6 +17,9 @@ pub trait IdSource: fmt::Debug + Send + Sync {
 
     /// A new message's id.
     fn message_id(&self, now: Timestamp) -> MessageId;
+
+    /// A random number from 0 to 1, by which waits differ that would otherwise be alike.
+    fn jitter(&self) -> f64;
 }
 
 /// UUIDs of version 7: in the order in which they were made as far as shard and millisecond are the same, their random
@@ -38,6 +41,10 @@ impl IdSource for RandomIds {
 
     fn message_id(&self, now: Timestamp) -> MessageId {
         made(MessageId::new(self.uuid(now, None)))
+    }
+
+    fn jitter(&self) -> f64 {
+        rand::rng().random()
     }
 }
 

@@ -1,18 +1,15 @@
 //! Workers: tasks that are due are begun as soon as a worker is free.
 
 use std::sync::Arc;
-use std::sync::atomic::Ordering;
 use std::time::Duration;
 
-use longhaul_lifecycle::{Command, Joins, TaskHead, Transition, Writer, decide};
-use longhaul_protocol::TaskState;
-use longhaul_store::{Claim, Commit, Expect, StoreError, StoredMessage};
+use longhaul_lifecycle::{AttemptOutcome, Command, Joins, TaskHead, Transition, Writer, decide};
+use longhaul_protocol::{TaskState, Timestamp};
+use longhaul_store::{Claim, Commit, Expect, Rotation, StoreError, StoredMessage};
 
 use crate::clock::until;
 use crate::drive::{TurnStart, drive};
-use crate::engine::{Inner, Worker, log_change, new_messages, status_events, status_time};
-use crate::text_part;
-use crate::turn::agent_message;
+use crate::engine::{Inner, Worker, new_messages, status_events, status_time};
 
 /// How many due tasks are read at once.
 const CLAIMS_MAX: usize = 64;
@@ -21,8 +18,9 @@ const STORE_RETRY: Duration = Duration::from_secs(1);
 
 /// Begins due tasks until the engine goes down.
 pub(crate) async fn schedule(inner: Arc<Inner>) {
+    let mut rotation = Rotation::default();
     while !inner.closing.is_cancelled() {
-        let wait = match run_due(&inner).await {
+        let wait = match run_due(&inner, &mut rotation).await {
             Ok(wait) => wait,
             Err(error) => {
                 tracing::error!(error = &error as &dyn std::error::Error, "cannot read which tasks are due");
@@ -36,6 +34,7 @@ pub(crate) async fn schedule(inner: Arc<Inner>) {
             }
         };
         tokio::select! {
+            biased;
             () = inner.closing.cancelled() => {}
             () = inner.scheduler.notified() => {}
             () = timer => {}
@@ -44,28 +43,32 @@ pub(crate) async fn schedule(inner: Arc<Inner>) {
 }
 
 /// Begins what is due and answers how long it is until something else will be; `None`: until somebody rings.
-async fn run_due(inner: &Arc<Inner>) -> Result<Option<Duration>, StoreError> {
+async fn run_due(inner: &Arc<Inner>, rotation: &mut Rotation) -> Result<Option<Duration>, StoreError> {
     loop {
         let free = inner.free_workers().min(CLAIMS_MAX);
         if free == 0 {
-            inner.backlog.store(true, Ordering::Release);
+            inner.line.occupied();
             // A worker may have become free before the flag was up, and then nobody rings.
             if inner.free_workers() == 0 {
                 return Ok(None);
             }
             continue;
         }
-        inner.backlog.store(false, Ordering::Release);
+        inner.line.asked();
         let now = inner.clock.now();
-        let due = inner.store.due(now, free).await?;
-        if due.is_empty() {
-            return Ok(inner.store.next_due().await?.map(|next| until(now, next).max(Duration::from_millis(1))));
+        let due = inner.store.due(now, free, std::mem::take(rotation)).await?;
+        *rotation = due.rotation;
+        if due.claims.is_empty() {
+            inner.line.found_empty();
+            let next = inner.store.next_due().await?.map_or(Duration::MAX, |next| until(now, next));
+            // A lease that is taken from now on rings nobody when it runs out.
+            return Ok(Some(next.clamp(Duration::from_millis(1), inner.config.lease_duration)));
         }
         let mut moved = false;
-        for claim in due {
+        for claim in due.claims {
             let Some(worker) = inner.free_worker() else { break };
             let task_id = claim.head.id.clone();
-            match begin(inner, claim, worker).await {
+            match begin(inner, claim, worker.silent()).await {
                 Ok(Begun::Moved) => moved = true,
                 Ok(Begun::Stuck) => {}
                 // One task that can't be begun must not keep the others from it.
@@ -105,26 +108,27 @@ async fn begin(inner: &Arc<Inner>, claim: Claim, worker: Worker) -> Result<Begun
     let missed = inner.running.missed();
     let commit = Commit {
         task_id: head.id.clone(),
-        expect: Expect::Version(head.version),
+        expect: Expect::Unheld(head.version),
         head: Some(transition.head.clone()),
         events: events.clone(),
         messages: new_messages(transition.history, 0),
+        checkpoint: None,
         dedup: None,
         now,
     };
-    let committed = match inner.store.commit(commit).await {
+    let committed = match inner.commit(commit).await {
         Ok(committed) => committed,
         // Somebody else took it, or changed it: whoever did saw to it.
         Err(StoreError::Conflict { .. } | StoreError::NotFound { .. }) => return Ok(Begun::Moved),
         Err(error) => {
             let head = transition.head;
-            let start = head.leased.then_some(TurnStart {
+            let start = head.leased.then(|| TurnStart {
                 scope,
                 head,
                 message,
                 request,
                 view: None,
-                worker,
+                worker: worker.used(),
                 message_sequence: Some(sequence),
                 missed,
             });
@@ -133,9 +137,8 @@ async fn begin(inner: &Arc<Inner>, claim: Claim, worker: Worker) -> Result<Begun
         }
     };
     let head = TaskHead { last_sequence: committed.last_sequence, ..transition.head };
-    inner.told(&head.id, committed.last_sequence, &events);
-    log_change(&head, committed.last_sequence);
     if head.leased {
+        let worker = worker.used();
         let start =
             TurnStart { scope, head, message, request, view: None, worker, message_sequence: Some(sequence), missed };
         inner.tracker.spawn(drive(Arc::clone(inner), start));
@@ -143,25 +146,12 @@ async fn begin(inner: &Arc<Inner>, claim: Claim, worker: Worker) -> Result<Begun
     Ok(Begun::Moved)
 }
 
-fn decide_claim(
-    inner: &Inner,
-    head: &TaskHead,
-    now: longhaul_protocol::Timestamp,
-) -> Option<(Transition, Vec<longhaul_store::NewEvent>)> {
+fn decide_claim(inner: &Inner, head: &TaskHead, now: Timestamp) -> Option<(Transition, Vec<longhaul_store::NewEvent>)> {
     let mut commands = Vec::new();
     if head.state == TaskState::AuthRequired {
         commands.push(Command::Resume);
     }
-    if head.cancel_requested {
-        commands.push(Command::FinishCancel { message: None });
-    } else if head.attempt >= inner.config.attempts_max {
-        let why = format!("given up after {} attempts that did not come to an end", head.attempt);
-        let message =
-            agent_message(inner.ids.message_id(now), &head.context_id, Some(&head.id), vec![text_part(why)]).ok();
-        commands.push(Command::Fail { message });
-    } else {
-        commands.push(Command::Start);
-    }
+    commands.push(take(inner, head, now));
     let decided = decide_all(head, commands, Writer::Engine, now);
     if let Err(rejection) = &decided {
         tracing::error!(task_id = head.id.as_str(), %rejection, "a task is due that cannot be started");
@@ -169,12 +159,28 @@ fn decide_claim(
     decided.ok()
 }
 
+/// What a worker does with a task that it may take.
+fn take(inner: &Inner, head: &TaskHead, now: Timestamp) -> Command {
+    if head.cancel_requested {
+        return Command::FinishCancel { message: None };
+    }
+    let start = Command::Start { lease_until: inner.lease_until(now) };
+    if !head.lease_is_over(now) {
+        return start;
+    }
+    match inner.after_failure(head, AttemptOutcome::LeaseExpired, now) {
+        // The next attempt comes at once: the start takes the lease over.
+        Command::Retry { at, .. } if at <= now => start,
+        later => later,
+    }
+}
+
 /// Decides one command after the other, as one transition.
 pub(crate) fn decide_all(
     head: &TaskHead,
     commands: Vec<Command>,
     writer: Writer,
-    now: longhaul_protocol::Timestamp,
+    now: Timestamp,
 ) -> Result<(Transition, Vec<longhaul_store::NewEvent>), longhaul_lifecycle::Rejection> {
     let mut all: Option<Transition> = None;
     let mut events = Vec::new();
@@ -213,6 +219,7 @@ fn after(before: Transition, next: Transition) -> Transition {
 pub(crate) async fn sweep(inner: Arc<Inner>) {
     loop {
         tokio::select! {
+            biased;
             () = inner.closing.cancelled() => return,
             () = inner.clock.sleep(inner.config.sweep_interval) => {}
         }

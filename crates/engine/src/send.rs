@@ -15,7 +15,7 @@ use tokio::runtime::Handle;
 
 use crate::clock::{later, within};
 use crate::drive::{TurnStart, View, drive};
-use crate::engine::{Inner, contended, known_form, log_change, new_messages, status_time};
+use crate::engine::{Inner, contended, known_form, new_messages, status_time};
 use crate::hub::{Heard, Subscription};
 use crate::schedule::decide_all;
 use crate::stream::EventStream;
@@ -274,8 +274,14 @@ impl Inner {
         let commands = match accept {
             Accept::Message(parts) => return Ok(Begun::Message(Box::new(say(parts, None)?.into_wire()))),
             Accept::Task => {
-                worker = self.free_worker();
-                if worker.is_some() { vec![Command::Start] } else { Vec::new() }
+                worker = self.worker_out_of_line();
+                match &worker {
+                    Some(_) => vec![Command::Start { lease_until: self.lease_until(now) }],
+                    None => {
+                        self.admit_to_the_line().await?;
+                        Vec::new()
+                    }
+                }
             }
             Accept::RequireAuth { parts, resume_after } => {
                 vec![Command::RequireAuth { message: say(parts, Some(&task_id))?, resume_after }]
@@ -291,12 +297,13 @@ impl Inner {
             task_id: task_id.clone(),
             expect: Expect::New(NewTask { scope: send.scope.clone(), metadata: None }),
             head: Some(transition.head.clone()),
-            events: events.clone(),
+            events,
             messages: vec![NewMessage { message: message.clone(), request: send.request.clone(), events: 1 }],
+            checkpoint: None,
             dedup,
             now,
         };
-        let committed = match self.store.commit(commit).await {
+        let committed = match self.commit(commit).await {
             Ok(committed) => committed,
             Err(error) => {
                 let (scope, request, head) = (send.scope.clone(), send.request.clone(), transition.head);
@@ -313,13 +320,11 @@ impl Inner {
                         missed,
                     }),
                 );
-                return Err(EngineError::store("store the task", error));
+                return Err(EngineError::store("accept the task", error));
             }
         };
         let head = TaskHead { last_sequence: committed.last_sequence, ..transition.head };
-        self.told(&task_id, committed.last_sequence, &events);
-        log_change(&head, committed.last_sequence);
-        if head.due_at.is_some() {
+        if head.waits_for_a_worker() {
             self.due();
         }
         let turn = worker.map(|worker| {
@@ -363,21 +368,22 @@ impl Inner {
             let message = send.message.clone().with_task(&head.context_id, Some(task_id));
             let missed = self.running.missed();
             let now = status_time(&head, self.clock.now());
-            let worker = if head.state.is_interrupted() { self.free_worker() } else { None };
+            let worker = if head.state.is_interrupted() { self.worker_out_of_line() } else { None };
             let mut commands = vec![Command::Message { message: message.clone() }];
-            commands.extend(worker.is_some().then_some(Command::Start));
+            commands.extend(worker.is_some().then(|| Command::Start { lease_until: self.lease_until(now) }));
             let decided = decide_all(&head, commands, Writer::Caller, now);
             let (transition, events) = decided.map_err(|rejection| refused(task_id, &rejection))?;
             let commit = Commit {
                 task_id: task_id.clone(),
                 expect: Expect::Version(head.version),
                 head: Some(transition.head.clone()),
-                events: events.clone(),
+                events,
                 messages: with_request(new_messages(transition.history, 0), &message, &send.request),
+                checkpoint: None,
                 dedup: dedup.clone(),
                 now,
             };
-            let committed = match self.store.commit(commit).await {
+            let committed = match self.commit(commit).await {
                 Ok(committed) => committed,
                 Err(StoreError::Conflict { .. }) => continue,
                 Err(error) => {
@@ -395,15 +401,13 @@ impl Inner {
                             missed,
                         }),
                     );
-                    return Err(EngineError::store("store the message", error));
+                    return Err(EngineError::store("accept the message", error));
                 }
             };
             let head = TaskHead { last_sequence: committed.last_sequence, ..transition.head };
-            self.told(task_id, committed.last_sequence, &events);
-            log_change(&head, committed.last_sequence);
             match head.waiting.last() {
                 Some(ordinal) => self.running.deliver(task_id, *ordinal),
-                None if head.due_at.is_some() => self.due(),
+                None if head.waits_for_a_worker() => self.due(),
                 None => {}
             }
             let turn = worker.map(|worker| {
@@ -500,6 +504,7 @@ impl Inner {
                         after = events.last().map_or(after, |event| event.sequence);
                     }
                     Heard::Nothing => tokio::select! {
+                        biased;
                         () = subscription.wait(after) => {}
                         () = self.closing.cancelled() => {
                             return Err(EngineError::Unavailable { action: "wait for the task: the server is going down", source: None });

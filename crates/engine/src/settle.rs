@@ -3,6 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use longhaul_lifecycle::TaskHead;
 use longhaul_store::StoreError;
 
 use crate::drive::{TurnStart, drive};
@@ -24,13 +25,14 @@ impl Inner {
 async fn settle(inner: Arc<Inner>, mut start: TurnStart) {
     loop {
         tokio::select! {
+            biased;
             // What is leased then is handed back with the others.
             () = inner.closing.cancelled() => return,
             () = inner.clock.sleep(SETTLE_DELAY) => {}
         }
         start.missed = inner.running.missed();
         match inner.store.load(&start.scope, &start.head.id).await {
-            Ok(Some(head)) if head.leased && head.epoch == start.head.epoch && !inner.running.runs(&head.id) => {
+            Ok(Some(head)) if is_ours(&head, &start.head) && !inner.running.runs(&head.id) => {
                 tracing::warn!(
                     task_id = head.id.as_str(),
                     epoch = head.epoch,
@@ -47,4 +49,10 @@ async fn settle(inner: Arc<Inner>, mut start: TurnStart) {
             }
         }
     }
+}
+
+/// Whether the lease that the task has is the one that was to be taken. Another instance may have taken the same epoch
+/// instead; its lease ends at another time, and moves on as soon as it is renewed.
+fn is_ours(stored: &TaskHead, taken: &TaskHead) -> bool {
+    stored.leased && stored.epoch == taken.epoch && stored.due_at == taken.due_at
 }

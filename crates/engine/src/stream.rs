@@ -171,6 +171,7 @@ impl EventStream {
                     return Ok(read.into_iter().map(event).collect());
                 }
                 Heard::Nothing => tokio::select! {
+                    biased;
                     () = subscription.wait(self.after) => {}
                     () = self.inner.closing.cancelled() => return Ok(VecDeque::new()),
                 },

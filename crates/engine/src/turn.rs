@@ -1,13 +1,18 @@
 use std::collections::VecDeque;
+use std::sync::atomic::{AtomicI64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use bytes::Bytes;
 use longhaul_lifecycle::{ArtifactLedger, ArtifactRejection, ArtifactUpdate};
-use longhaul_protocol::{Artifact, ContextId, FieldViolation, JsonObject, Message, TaskId, json, rules, wire};
+use longhaul_protocol::{
+    Artifact, ContextId, FieldViolation, JsonObject, Message, TaskId, Timestamp, json, rules, wire,
+};
 use longhaul_store::{EventKind, NewEvent, Store, StoredMessage, TurnRequest};
 use thiserror::Error;
 use tokio::sync::Notify;
 use tokio_util::sync::CancellationToken;
+
+use crate::Clock;
 
 /// How much an agent may have written that is not stored yet, before it has to wait.
 const BUFFER_EVENTS_MAX: usize = 1024;
@@ -54,6 +59,13 @@ impl Turn {
     #[must_use]
     pub fn attempt(&self) -> u32 {
         self.writer.shared.attempt
+    }
+
+    /// The fencing token of this turn's lease: it grows with every attempt of the task. Together with the task's id it is a
+    /// key under which an effect on something else can be made once.
+    #[must_use]
+    pub fn epoch(&self) -> u64 {
+        self.writer.shared.epoch
     }
 
     /// Whether this is the task's first turn: its message is the one that made the task.
@@ -106,6 +118,25 @@ impl Turn {
     /// See [`TurnWriter::artifact`].
     pub async fn artifact(&self, piece: ArtifactPiece) -> Result<(), TurnError> {
         self.writer.artifact(piece).await
+    }
+
+    /// Stores something for the next attempt or the next turn of this task.
+    ///
+    /// # Errors
+    ///
+    /// See [`TurnWriter::checkpoint`].
+    pub async fn checkpoint(&self, data: impl Into<Bytes>) -> Result<(), TurnError> {
+        self.writer.checkpoint(data.into()).await
+    }
+
+    /// What an attempt before this one, or a turn before this one, stored last.
+    ///
+    /// # Errors
+    ///
+    /// [`TurnError::Store`].
+    pub async fn last_checkpoint(&self) -> Result<Option<Bytes>, TurnError> {
+        let shared = &self.writer.shared;
+        shared.store.checkpoint(&shared.task_id).await.map_err(|error| TurnError::Store(Arc::new(error)))
     }
 
     /// The task's messages as they stood when the turn began, oldest first, the turn's own among them: at most `limit`,
@@ -235,6 +266,7 @@ pub(crate) enum Write {
     /// With the update itself, if somebody wants to see it besides the log.
     Artifact(NewEvent, Option<Box<wire::StreamResponse>>),
     Progress(Box<Progress>),
+    Checkpoint(Bytes),
 }
 
 /// The agent's word on how it is getting on.
@@ -252,6 +284,13 @@ pub(crate) struct TurnShared {
     pub epoch: u64,
     pub cancel: CancellationToken,
     pub event_bytes_max: usize,
+    pub checkpoint_bytes_max: usize,
+    pub begun_at: Timestamp,
+    pub clock: Arc<dyn Clock>,
+    /// When the lease runs out as far as this process knows, in milliseconds since the epoch.
+    lease_until: AtomicI64,
+    /// When the agent wrote last, likewise.
+    last_write: AtomicI64,
     /// Whether artifact updates are kept for the view of the one who waits.
     pub keeps_updates: bool,
     pub store: Arc<dyn Store>,
@@ -289,34 +328,60 @@ pub(crate) struct TurnState {
     pub consumed: Vec<u64>,
 }
 
+/// What a turn's shared part is made of.
+pub(crate) struct TurnParts {
+    pub task_id: TaskId,
+    pub context_id: ContextId,
+    pub attempt: u32,
+    pub epoch: u64,
+    pub lease_until: Timestamp,
+    pub event_bytes_max: usize,
+    pub checkpoint_bytes_max: usize,
+    pub keeps_updates: bool,
+    pub store: Arc<dyn Store>,
+    pub clock: Arc<dyn Clock>,
+    pub new_message_id: MessageIds,
+    pub state: TurnState,
+}
+
 impl TurnShared {
-    #[expect(clippy::too_many_arguments, reason = "called in one place, which has all of it at hand")]
-    pub fn new(
-        task_id: TaskId,
-        context_id: ContextId,
-        attempt: u32,
-        epoch: u64,
-        event_bytes_max: usize,
-        keeps_updates: bool,
-        store: Arc<dyn Store>,
-        new_message_id: MessageIds,
-        state: TurnState,
-    ) -> Self {
+    pub fn new(parts: TurnParts) -> Self {
+        let begun_at = parts.clock.now();
         Self {
-            task_id,
-            context_id,
-            attempt,
-            epoch,
+            task_id: parts.task_id,
+            context_id: parts.context_id,
+            attempt: parts.attempt,
+            epoch: parts.epoch,
             cancel: CancellationToken::new(),
-            event_bytes_max,
-            keeps_updates,
-            store,
-            new_message_id,
-            state: Mutex::new(state),
+            event_bytes_max: parts.event_bytes_max,
+            checkpoint_bytes_max: parts.checkpoint_bytes_max,
+            begun_at,
+            clock: parts.clock,
+            lease_until: AtomicI64::new(parts.lease_until.unix_millis()),
+            last_write: AtomicI64::new(begun_at.unix_millis()),
+            keeps_updates: parts.keeps_updates,
+            store: parts.store,
+            new_message_id: parts.new_message_id,
+            state: Mutex::new(parts.state),
             written: Notify::new(),
             drained: Notify::new(),
             delivered: Notify::new(),
         }
+    }
+
+    /// When the lease runs out unless it is renewed.
+    pub fn lease_until(&self) -> Timestamp {
+        Timestamp::from_unix_millis(self.lease_until.load(Ordering::Relaxed))
+    }
+
+    /// The lease was renewed.
+    pub fn renewed(&self, lease_until: Timestamp) {
+        self.lease_until.store(lease_until.unix_millis(), Ordering::Relaxed);
+    }
+
+    /// When the agent wrote last, or began.
+    pub fn last_write(&self) -> Timestamp {
+        Timestamp::from_unix_millis(self.last_write.load(Ordering::Relaxed))
     }
 
     pub fn state(&self) -> MutexGuard<'_, TurnState> {
@@ -409,6 +474,19 @@ impl TurnWriter {
         .await
     }
 
+    /// Stores something for the next attempt or the next turn of this task, in place of what was stored before.
+    ///
+    /// # Errors
+    ///
+    /// [`TurnError::Over`] when the turn is over, [`TurnError::TooLarge`] when it is larger than `checkpoint_bytes_max`.
+    pub async fn checkpoint(&self, data: Bytes) -> Result<(), TurnError> {
+        let (bytes, bytes_max) = (data.len(), self.shared.checkpoint_bytes_max);
+        if bytes > bytes_max {
+            return Err(TurnError::TooLarge { bytes, bytes_max });
+        }
+        self.push(bytes, |_| Ok(Write::Checkpoint(data.clone()))).await
+    }
+
     async fn push(
         &self,
         bytes: usize,
@@ -428,6 +506,7 @@ impl TurnWriter {
                     let write = write(&mut state)?;
                     state.bytes += bytes;
                     state.buffer.push_back(write);
+                    self.shared.last_write.store(self.shared.clock.now().unix_millis(), Ordering::Relaxed);
                     drop(state);
                     self.shared.written.notify_one();
                     return Ok(());

@@ -1,13 +1,28 @@
 use std::fmt;
 use std::time::Duration;
 
-use longhaul_protocol::{Message, wire};
+use longhaul_protocol::{Message, Timestamp, wire};
+
+use crate::AttemptOutcome;
 
 /// What is asked of a task.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Command {
-    /// A worker takes the lease and begins, or begins again.
-    Start,
+    /// A worker takes the lease and begins, or begins again. A lease that has run out is taken over.
+    Start {
+        /// When the lease runs out unless it is renewed.
+        lease_until: Timestamp,
+    },
+    /// The attempt came to nothing, and the turn is tried again; if it was to be canceled, the task is canceled now.
+    Retry {
+        /// What happened to the attempt.
+        how: AttemptOutcome,
+        /// When the next attempt may begin.
+        at: Timestamp,
+    },
+    /// The worker gives the turn back without having spent its attempt: another may begin at once. If the turn was to be
+    /// canceled, the task is canceled now.
+    HandBack,
     /// The agent says how it is getting on.
     Progress {
         /// What the agent says, if anything.
@@ -63,6 +78,8 @@ pub enum Command {
 #[expect(missing_docs, reason = "each variant is the command of the same name")]
 pub enum CommandKind {
     Start,
+    Retry,
+    HandBack,
     Progress,
     RequireInput,
     RequireAuth,
@@ -80,7 +97,9 @@ impl Command {
     #[must_use]
     pub fn kind(&self) -> CommandKind {
         match self {
-            Self::Start => CommandKind::Start,
+            Self::Start { .. } => CommandKind::Start,
+            Self::Retry { .. } => CommandKind::Retry,
+            Self::HandBack => CommandKind::HandBack,
             Self::Progress { .. } => CommandKind::Progress,
             Self::RequireInput { .. } => CommandKind::RequireInput,
             Self::RequireAuth { .. } => CommandKind::RequireAuth,
@@ -99,6 +118,8 @@ impl fmt::Display for CommandKind {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
             Self::Start => "start",
+            Self::Retry => "retry",
+            Self::HandBack => "hand back",
             Self::Progress => "progress",
             Self::RequireInput => "ask for input",
             Self::RequireAuth => "ask for authorization",

@@ -1,6 +1,9 @@
 use longhaul_protocol::{Message, TaskState, Timestamp};
 
-use crate::{Command, CommandKind, Joins, Lease, Rejection, StatusUpdate, TaskHead, Transition, Writer};
+use crate::{
+    AttemptEnd, AttemptOutcome, Command, CommandKind, Joins, Lease, Rejection, StatusUpdate, TaskHead, Transition,
+    Writer,
+};
 
 /// Decides what `command` does to the task `head`, by the table of the lifecycle.
 ///
@@ -11,13 +14,13 @@ use crate::{Command, CommandKind, Joins, Lease, Rejection, StatusUpdate, TaskHea
 pub fn decide(head: &TaskHead, command: Command, writer: Writer, now: Timestamp) -> Result<Transition, Rejection> {
     let kind = command.kind();
     if let Writer::Agent { epoch } = writer {
-        check_lease(head, kind, epoch)?;
+        check_lease(head, kind, epoch, now)?;
     }
     let refused = || Rejection::NotApplicable { state: head.state, command: kind };
     let step = Step { head, now };
     match head.state {
         TaskState::Submitted => match command {
-            Command::Start => Ok(step.start()),
+            Command::Start { lease_until } => step.start(lease_until),
             Command::RequireAuth { message, resume_after } => {
                 Ok(step.ask(TaskState::AuthRequired, message, resume_after))
             }
@@ -26,12 +29,17 @@ pub fn decide(head: &TaskHead, command: Command, writer: Writer, now: Timestamp)
             Command::Message { message } => Ok(step.queue(message)),
             Command::Cancel => Ok(step.end(TaskState::Canceled, None)),
             Command::FinishCancel { message } => Ok(step.end(TaskState::Canceled, message)),
-            Command::Progress { .. } | Command::RequireInput { .. } | Command::Complete { .. } | Command::Resume => {
-                Err(refused())
-            }
+            Command::Retry { .. }
+            | Command::HandBack
+            | Command::Progress { .. }
+            | Command::RequireInput { .. }
+            | Command::Complete { .. }
+            | Command::Resume => Err(refused()),
         },
         TaskState::Working => match command {
-            Command::Start => Ok(step.start()),
+            Command::Start { lease_until } => step.start(lease_until),
+            Command::Retry { how, at } if head.leased => Ok(step.retry(how, at)),
+            Command::HandBack if head.leased => Ok(step.hand_back()),
             Command::Progress { message, metadata } => Ok(step.progress(message, metadata)),
             Command::RequireInput { message } => Ok(step.ask(TaskState::InputRequired, message, None)),
             Command::RequireAuth { message, resume_after } => {
@@ -43,7 +51,7 @@ pub fn decide(head: &TaskHead, command: Command, writer: Writer, now: Timestamp)
             Command::Message { message } => Ok(step.queue(message)),
             Command::Cancel => Ok(step.cancel_working()),
             Command::FinishCancel { message } => Ok(step.end(TaskState::Canceled, message)),
-            Command::Resume => Err(refused()),
+            Command::Retry { .. } | Command::HandBack | Command::Resume => Err(refused()),
         },
         TaskState::InputRequired => match command {
             Command::Fail { message } => Ok(step.end(TaskState::Failed, message)),
@@ -51,7 +59,9 @@ pub fn decide(head: &TaskHead, command: Command, writer: Writer, now: Timestamp)
             Command::Message { message } => Ok(step.go_on(Some(message))),
             Command::Cancel => Ok(step.end(TaskState::Canceled, None)),
             Command::FinishCancel { message } => Ok(step.end(TaskState::Canceled, message)),
-            Command::Start
+            Command::Start { .. }
+            | Command::Retry { .. }
+            | Command::HandBack
             | Command::Progress { .. }
             | Command::RequireInput { .. }
             | Command::RequireAuth { .. }
@@ -65,7 +75,9 @@ pub fn decide(head: &TaskHead, command: Command, writer: Writer, now: Timestamp)
             Command::Resume => Ok(step.go_on(None)),
             Command::Cancel => Ok(step.end(TaskState::Canceled, None)),
             Command::FinishCancel { message } => Ok(step.end(TaskState::Canceled, message)),
-            Command::Start
+            Command::Start { .. }
+            | Command::Retry { .. }
+            | Command::HandBack
             | Command::Progress { .. }
             | Command::RequireInput { .. }
             | Command::RequireAuth { .. }
@@ -78,9 +90,10 @@ pub fn decide(head: &TaskHead, command: Command, writer: Writer, now: Timestamp)
 }
 
 /// An agent writes only under the lease that it holds. A repeated terminal write is looked at later.
-fn check_lease(head: &TaskHead, kind: CommandKind, epoch: u64) -> Result<(), Rejection> {
+fn check_lease(head: &TaskHead, kind: CommandKind, epoch: u64, now: Timestamp) -> Result<(), Rejection> {
     let repeats_the_end = head.state.is_terminal() && ends_in(kind) == Some(head.state);
-    if head.epoch != epoch || (!head.leased && !repeats_the_end) {
+    let lives = head.leased && !head.lease_is_over(now);
+    if head.epoch != epoch || !(lives || repeats_the_end) {
         return Err(Rejection::LeaseLost { held: epoch, current: head.epoch });
     }
     Ok(())
@@ -94,6 +107,8 @@ fn ends_in(kind: CommandKind) -> Option<TaskState> {
         CommandKind::Reject => Some(TaskState::Rejected),
         CommandKind::FinishCancel => Some(TaskState::Canceled),
         CommandKind::Start
+        | CommandKind::Retry
+        | CommandKind::HandBack
         | CommandKind::Progress
         | CommandKind::RequireInput
         | CommandKind::RequireAuth
@@ -110,8 +125,14 @@ struct Step<'a> {
 }
 
 impl Step<'_> {
-    fn start(&self) -> Transition {
+    fn start(&self, lease_until: Timestamp) -> Result<Transition, Rejection> {
         let mut transition = self.unchanged();
+        if self.head.leased {
+            if !self.head.lease_is_over(self.now) {
+                return Err(Rejection::Leased { until: self.head.due_at.unwrap_or(Timestamp::MAX) });
+            }
+            self.note(&mut transition, AttemptOutcome::LeaseExpired);
+        }
         transition.lease = Lease::Take;
         if self.head.state == TaskState::Submitted {
             self.enter(&mut transition, TaskState::Working, None, None);
@@ -121,8 +142,42 @@ impl Step<'_> {
         head.epoch += 1;
         head.attempt += 1;
         head.leased = true;
-        head.due_at = None;
+        head.due_at = Some(lease_until);
+        Ok(transition)
+    }
+
+    /// Ends the attempt; the state stays, and no event is written. A turn that is to be canceled is not tried again.
+    fn retry(&self, how: AttemptOutcome, at: Timestamp) -> Transition {
+        if self.head.cancel_requested {
+            return self.end(TaskState::Canceled, None);
+        }
+        let mut transition = self.unchanged();
+        self.note(&mut transition, how);
+        transition.lease = Lease::End;
+        let head = &mut transition.head;
+        head.version += 1;
+        head.leased = false;
+        head.due_at = Some(at);
         transition
+    }
+
+    fn hand_back(&self) -> Transition {
+        if self.head.cancel_requested {
+            return self.end(TaskState::Canceled, None);
+        }
+        let mut transition = self.unchanged();
+        transition.lease = Lease::End;
+        let head = &mut transition.head;
+        head.version += 1;
+        head.leased = false;
+        head.attempt = head.attempt.saturating_sub(1);
+        head.due_at = Some(self.now);
+        transition
+    }
+
+    fn note(&self, transition: &mut Transition, how: AttemptOutcome) {
+        let (attempt, epoch) = (self.head.attempt, self.head.epoch);
+        transition.head.failures.push(AttemptEnd { attempt, epoch, ended_at: self.now, how });
     }
 
     fn progress(&self, message: Option<Message>, metadata: Option<longhaul_protocol::JsonObject>) -> Transition {
@@ -141,6 +196,7 @@ impl Step<'_> {
         head.version += 1;
         head.leased = false;
         head.attempt = 0;
+        head.failures.clear();
         head.due_at = resume_after.map(|delay| {
             let delay = i64::try_from(delay.as_millis()).unwrap_or(i64::MAX);
             Timestamp::from_unix_millis(self.now.unix_millis().saturating_add(delay))
@@ -165,6 +221,7 @@ impl Step<'_> {
         head.leased = false;
         head.due_at = None;
         head.cancel_requested = false;
+        head.failures.clear();
         head.waiting.clear();
         transition
     }
@@ -191,12 +248,13 @@ impl Step<'_> {
         let head = &mut transition.head;
         head.version += 1;
         head.attempt = 0;
+        head.failures.clear();
         head.due_at = Some(self.now);
         transition
     }
 
     fn cancel_working(&self) -> Transition {
-        if !self.head.leased {
+        if !self.head.leased || self.head.lease_is_over(self.now) {
             return self.end(TaskState::Canceled, None);
         }
         let mut transition = self.unchanged();

@@ -1,5 +1,7 @@
 use longhaul_protocol::{ContextId, Message, TaskId, TaskState, Timestamp};
 
+use crate::AttemptEnd;
+
 /// The narrow part of a task on which every decision rests; its artifacts, history and log stand apart.
 #[derive(Clone, Debug, PartialEq)]
 pub struct TaskHead {
@@ -23,7 +25,8 @@ pub struct TaskHead {
     pub attempt: u32,
     /// Whether a worker holds the lease of `epoch`.
     pub leased: bool,
-    /// When a worker may take the task next; `None` when nothing is to be done for it.
+    /// When a worker may take the task next; `None` when nothing is to be done for it. While the task is leased, this is
+    /// when the lease runs out: from then on its holder writes nothing more.
     pub due_at: Option<Timestamp>,
     /// Whether a caller asked for the running turn to be canceled.
     pub cancel_requested: bool,
@@ -31,6 +34,8 @@ pub struct TaskHead {
     pub messages: u64,
     /// The ordinal in history (counted from 0) of the message on which the current turn runs.
     pub turn_message: u64,
+    /// The attempts of the current turn that came to nothing, oldest first.
+    pub failures: Vec<AttemptEnd>,
     /// The ordinals of messages that arrived during a turn and that no turn has taken, oldest first.
     pub waiting: Vec<u64>,
 }
@@ -54,8 +59,21 @@ impl TaskHead {
             cancel_requested: false,
             messages: 1,
             turn_message: 0,
+            failures: Vec::new(),
             waiting: Vec::new(),
         }
+    }
+
+    /// Whether the lease has run out at `now`: its holder was not heard of in time.
+    #[must_use]
+    pub fn lease_is_over(&self, now: Timestamp) -> bool {
+        self.leased && self.due_at.is_some_and(|until| until <= now)
+    }
+
+    /// Whether the task is in line for a worker, now or later.
+    #[must_use]
+    pub fn waits_for_a_worker(&self) -> bool {
+        !self.leased && self.due_at.is_some()
     }
 
     /// Whether the task rests: terminal, or waiting for its caller. A blocking send returns here (A2A §3.2.2).

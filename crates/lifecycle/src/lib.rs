@@ -9,10 +9,12 @@ mod artifact;
 mod command;
 mod decide;
 mod head;
+mod retry;
 mod transition;
 
 pub use artifact::{ArtifactLedger, ArtifactRejection, ArtifactUpdate};
 pub use command::{Command, CommandKind, Writer};
 pub use decide::decide;
 pub use head::TaskHead;
+pub use retry::{AttemptEnd, AttemptOutcome, Next, RetryPolicy, describe_attempts};
 pub use transition::{Joins, Lease, Rejection, StatusUpdate, Transition};

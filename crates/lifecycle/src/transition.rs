@@ -93,6 +93,12 @@ pub enum Rejection {
     /// The task has ended, and a terminal state is final.
     #[error("the task has ended in state {}", .0.wire_name())]
     Ended(TaskState),
+    /// Another worker holds the lease.
+    #[error("the task is leased until {until}")]
+    Leased {
+        /// When the lease runs out unless it is renewed.
+        until: Timestamp,
+    },
     /// The writer's lease is over: another epoch holds the task, or none.
     #[error("the lease of epoch {held} is over, the task is at epoch {current}")]
     LeaseLost {

@@ -68,7 +68,8 @@ async fn live(store: &dyn Store, now: Timestamp) {
     let id = |kind: u8| format!("{:08x}-{:04x}-7000-8{kind:03x}-{number:012x}", number >> 16, number & 0xffff);
     let (task_id, context_id) = (TaskId::new(id(1)).expect("an id"), ContextId::new(id(2)).expect("an id"));
     let submitted = TaskHead::submitted(task_id.clone(), context_id.clone(), now);
-    let started = decide(&submitted, Command::Start, Writer::Engine, now).expect("a start");
+    let lease_until = Timestamp::from_unix_millis(now.unix_millis() + 30_000);
+    let started = decide(&submitted, Command::Start { lease_until }, Writer::Engine, now).expect("a start");
     let event = |update: &StatusUpdate| NewEvent {
         kind: EventKind::Status { state: update.state, rests: update.rests },
         payload: json::to_json(&update.to_wire(&task_id, &context_id)),
@@ -81,6 +82,7 @@ async fn live(store: &dyn Store, now: Timestamp) {
         head: Some(started.head.clone()),
         events,
         messages: vec![NewMessage::new(question(&id(3)), 1)],
+        checkpoint: None,
         dedup: None,
         now,
     };
@@ -97,6 +99,7 @@ async fn live(store: &dyn Store, now: Timestamp) {
         head: Some(completed.head),
         events,
         messages: Vec::new(),
+        checkpoint: None,
         dedup: None,
         now,
     };

@@ -43,7 +43,8 @@ CREATE TABLE context (
 
 -- The head of a task, narrow: an artifact chunk rewrites this row, so whatever may be large stands apart.
 -- Times are milliseconds since 1970. `history` counts the rows in `message`; `status` says whether there is one
--- in `task_status`; `waiting` holds ordinals, separated by spaces.
+-- in `task_status`; `waiting` holds ordinals, separated by spaces; `failures` is JSON. While a task is leased, `due_at` is
+-- when the lease runs out.
 CREATE TABLE task (
     number           INTEGER PRIMARY KEY,
     id               TEXT NOT NULL UNIQUE,
@@ -62,11 +63,17 @@ CREATE TABLE task (
     turn_message     INTEGER NOT NULL,
     history          INTEGER NOT NULL,
     status           INTEGER NOT NULL,
-    waiting          TEXT
+    waiting          TEXT,
+    failures         TEXT
 );
 CREATE INDEX task_by_scope ON task (scope, state, status_time);
 CREATE INDEX task_by_context ON task (context, state, status_time);
-CREATE INDEX task_by_due ON task (due_at) WHERE due_at IS NOT NULL;
+-- Leases, by when they run out, and tasks that go on by themselves after a time. A task that is made with its lease and then
+-- ends touches none of the two indexes below.
+CREATE INDEX task_lease ON task (due_at) WHERE due_at IS NOT NULL AND (leased = 1 OR state = 8);
+-- The tasks in line for a worker, for fair turns; and when the first of them is due, be it for another attempt.
+CREATE INDEX task_line ON task (scope, context, due_at) WHERE due_at IS NOT NULL AND leased = 0 AND state IN (1, 2);
+CREATE INDEX task_wait ON task (due_at) WHERE due_at IS NOT NULL AND leased = 0 AND state IN (1, 2);
 
 -- The message of the current status, for tasks that have one.
 CREATE TABLE task_status (
@@ -78,6 +85,17 @@ CREATE TABLE task_status (
 CREATE TABLE task_metadata (
     number   INTEGER PRIMARY KEY,
     metadata BLOB NOT NULL
+);
+
+-- What the agent stored for its task, for tasks of which it did.
+CREATE TABLE task_checkpoint (
+    number INTEGER PRIMARY KEY,
+    data   BLOB NOT NULL
+);
+
+-- Tasks that are gone, but not all of their events and messages yet: a long log is removed in slices.
+CREATE TABLE task_removed (
+    number INTEGER PRIMARY KEY
 );
 
 -- The logs: key = task number * 2^26 + sequence. `kind` as EventKind::code makes it.
@@ -96,7 +114,7 @@ CREATE TABLE message (
     request  BLOB
 );
 
--- Messages whose repetition is recognized.
+-- Messages whose repetition is recognized. A row stays when its task is removed, and then means nothing.
 CREATE TABLE accepted (
     number     INTEGER PRIMARY KEY,
     scope      INTEGER NOT NULL,

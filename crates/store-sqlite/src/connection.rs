@@ -16,7 +16,7 @@ const SQLITE_VERSION_MIN: i32 = 3_051_003;
 const BUSY_TIMEOUT: Duration = Duration::from_secs(5);
 /// How large the write-ahead log's file stays after a checkpoint.
 const JOURNAL_BYTES_MAX: u32 = 64 << 20;
-const PAGE_BYTES: u32 = 4096;
+pub(crate) const PAGE_BYTES: u32 = 4096;
 /// How much of a SQLite file its header takes.
 const HEADER_BYTES: u64 = 100;
 

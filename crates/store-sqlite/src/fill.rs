@@ -110,7 +110,8 @@ impl Template {
         let submitted = TaskHead::submitted(task_id.clone(), context_id.clone(), now);
         let mut events =
             vec![created_event(&submitted, None)].into_iter().map(|new| (new.kind, new.payload)).collect::<Vec<_>>();
-        let started = decide(&submitted, Command::Start, Writer::Engine, now).map_err(|error| broken(&error))?;
+        let start = Command::Start { lease_until: Timestamp::MAX };
+        let started = decide(&submitted, start, Writer::Engine, now).map_err(|error| broken(&error))?;
         let agent = Writer::Agent { epoch: started.head.epoch };
         let completed =
             decide(&started.head, Command::Complete { message: None }, agent, now).map_err(|error| broken(&error))?;

@@ -1,7 +1,9 @@
 //! How values lie in columns.
 
+use longhaul_lifecycle::{AttemptEnd, AttemptOutcome};
 use longhaul_protocol::{JsonObject, Message, TaskState, Timestamp, json, wire};
 use longhaul_store::{StoreError, TurnRequest};
+use serde::{Deserialize, Serialize};
 
 /// The format of stored payloads: the protocol's JSON.
 pub(crate) const PAYLOAD_FORMAT: i64 = 1;
@@ -53,6 +55,75 @@ pub(crate) fn write_waiting(ordinals: &[u64]) -> Option<String> {
 pub(crate) fn read_waiting(text: Option<&str>) -> Result<Vec<u64>, StoreError> {
     let ordinals = text.unwrap_or_default().split_ascii_whitespace().map(str::parse).collect::<Result<_, _>>();
     ordinals.map_err(|error| StoreError::corrupt(format!("waiting messages: {error}")))
+}
+
+/// An [`AttemptEnd`] as JSON.
+#[derive(Deserialize, Serialize)]
+#[serde(rename_all = "camelCase")]
+struct StoredEnd {
+    attempt: u32,
+    epoch: u64,
+    ended_at: i64,
+    how: StoredOutcome,
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    reason: String,
+}
+
+#[derive(Clone, Copy, Deserialize, Serialize)]
+#[serde(rename_all = "camelCase")]
+enum StoredOutcome {
+    LeaseExpired,
+    Failed,
+    TurnTooLong,
+    Inactive,
+}
+
+impl From<&AttemptEnd> for StoredEnd {
+    fn from(end: &AttemptEnd) -> Self {
+        let (how, reason) = match &end.how {
+            AttemptOutcome::LeaseExpired => (StoredOutcome::LeaseExpired, ""),
+            AttemptOutcome::Failed { reason } => (StoredOutcome::Failed, reason.as_str()),
+            AttemptOutcome::TurnTooLong => (StoredOutcome::TurnTooLong, ""),
+            AttemptOutcome::Inactive => (StoredOutcome::Inactive, ""),
+        };
+        let ended_at = end.ended_at.unix_millis();
+        Self { attempt: end.attempt, epoch: end.epoch, ended_at, how, reason: reason.to_owned() }
+    }
+}
+
+impl From<StoredEnd> for AttemptEnd {
+    fn from(stored: StoredEnd) -> Self {
+        let how = match stored.how {
+            StoredOutcome::LeaseExpired => AttemptOutcome::LeaseExpired,
+            StoredOutcome::Failed => AttemptOutcome::Failed { reason: stored.reason },
+            StoredOutcome::TurnTooLong => AttemptOutcome::TurnTooLong,
+            StoredOutcome::Inactive => AttemptOutcome::Inactive,
+        };
+        let ended_at = Timestamp::from_unix_millis(stored.ended_at);
+        Self { attempt: stored.attempt, epoch: stored.epoch, ended_at, how }
+    }
+}
+
+/// Attempts that came to nothing, as JSON; NULL when there are none.
+pub(crate) fn write_failures(failures: &[AttemptEnd]) -> Result<Option<String>, StoreError> {
+    if failures.is_empty() {
+        return Ok(None);
+    }
+    let stored: Vec<StoredEnd> = failures.iter().map(StoredEnd::from).collect();
+    let text = serde_json::to_string(&stored);
+    text.map(Some).map_err(|error| StoreError::unavailable("encode the attempts of a task", error))
+}
+
+pub(crate) fn read_failures(text: Option<&str>) -> Result<Vec<AttemptEnd>, StoreError> {
+    let Some(text) = text else { return Ok(Vec::new()) };
+    let stored: Vec<StoredEnd> =
+        serde_json::from_str(text).map_err(|error| StoreError::corrupt(format!("attempts of a task: {error}")))?;
+    Ok(stored.into_iter().map(AttemptEnd::from).collect())
+}
+
+/// Whether a task waits for a worker, as the indexes `task_line` and `task_wait` have it.
+pub(crate) fn in_line(state: TaskState, leased: bool, due_at: Option<i64>) -> bool {
+    !leased && due_at.is_some() && matches!(state, TaskState::Submitted | TaskState::Working)
 }
 
 pub(crate) fn read_wire_message(payload: &[u8]) -> Result<wire::Message, StoreError> {

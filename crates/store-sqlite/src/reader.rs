@@ -8,7 +8,9 @@ use tokio::sync::{mpsc, oneshot};
 use self::statements::Statements;
 use crate::fault::Fault;
 
+mod due;
 mod list;
+mod oldest;
 pub(crate) mod row;
 mod statements;
 mod view;

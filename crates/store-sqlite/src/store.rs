@@ -3,11 +3,12 @@ use std::sync::{Arc, Mutex, PoisonError, RwLock};
 use std::thread::JoinHandle;
 
 use async_trait::async_trait;
+use bytes::Bytes;
 use longhaul_lifecycle::TaskHead;
-use longhaul_protocol::{ArtifactId, MessageId, TaskId, Timestamp, wire};
+use longhaul_protocol::{ArtifactId, MessageId, TaskId, TaskState, Timestamp, wire};
 use longhaul_store::{
-    ArtifactVersion, Claim, Commit, Committed, ListPage, ListQuery, Release, Scope, Snapshot, SnapshotQuery, Store,
-    StoreError, StoredEvent, StoredMessage,
+    ArtifactVersion, Claim, Commit, Committed, Due, HeldLease, ListPage, ListQuery, Rotation, Scope, Snapshot,
+    SnapshotQuery, Store, StoreError, StoredEvent, StoredMessage,
 };
 use tokio::sync::{mpsc, oneshot};
 
@@ -15,8 +16,13 @@ use crate::fault::Fault;
 use crate::lock::DirectoryLock;
 use crate::reader::{self, Read, Reads};
 use crate::writer::encoded::EncodedCommit;
-use crate::writer::{self, Answer, Counters, Job, WriterStats};
+use crate::writer::purge::Purge;
+use crate::writer::{self, Answer, Counters, Job, Renewal, WriterStats};
 use crate::{OpenError, SqliteConfig, connection};
+
+/// How many tasks one job removes at the most, and how many pages it gives back: so that it takes a few milliseconds.
+const PURGE_MAX: usize = 64;
+const PAGES_MAX: u32 = 64;
 
 /// Tasks in one SQLite file, for one instance.
 ///
@@ -167,6 +173,11 @@ impl Store for SqliteStore {
         self.read("load a task", move |reads| reads.load(&scope, &task_id)).await
     }
 
+    async fn scope_of(&self, task_id: &TaskId) -> Result<Option<Scope>, StoreError> {
+        let task_id = task_id.clone();
+        self.read("read whose task it is", move |reads| reads.scope_of(&task_id)).await
+    }
+
     async fn snapshot(
         &self,
         scope: &Scope,
@@ -226,16 +237,78 @@ impl Store for SqliteStore {
         Ok(self.read("read an artifact", read).await?.and_then(longhaul_store::VersionFold::into_artifact))
     }
 
-    async fn due(&self, now: Timestamp, limit: usize) -> Result<Vec<Claim>, StoreError> {
-        self.read("read which tasks are due", move |reads| reads.due(now, limit)).await
+    async fn renew(&self, leases: &[HeldLease], now: Timestamp, until: Timestamp) -> Result<Vec<TaskId>, StoreError> {
+        let renewal = Box::new(Renewal { leases: leases.to_vec(), now, until });
+        self.write("renew leases", |answer| Job::Renew(renewal, answer)).await
+    }
+
+    async fn due(&self, now: Timestamp, limit: usize, rotation: Rotation) -> Result<Due, StoreError> {
+        self.read("read which tasks are due", move |reads| reads.due(now, limit, rotation)).await
     }
 
     async fn next_due(&self) -> Result<Option<Timestamp>, StoreError> {
         self.read("read when a task becomes due", |reads| reads.next_due()).await
     }
 
-    async fn release_leases(&self, release: Release, now: Timestamp) -> Result<u64, StoreError> {
-        self.write("release leases", |answer| Job::ReleaseLeases(release, now, answer)).await
+    async fn backlog(&self) -> Result<u64, StoreError> {
+        self.queues("count the tasks in line")?;
+        Ok(self.counters.backlog())
+    }
+
+    async fn expire_leases(&self, now: Timestamp) -> Result<u64, StoreError> {
+        self.write("end leases", |answer| Job::ExpireLeases(now, answer)).await
+    }
+
+    async fn checkpoint(&self, task_id: &TaskId) -> Result<Option<Bytes>, StoreError> {
+        let task_id = task_id.clone();
+        self.read("read a checkpoint", move |reads| reads.checkpoint(&task_id)).await
+    }
+
+    async fn stale(
+        &self,
+        states: &[TaskState],
+        before: Timestamp,
+        now: Timestamp,
+        limit: usize,
+    ) -> Result<Vec<Claim>, StoreError> {
+        let states: Vec<_> = states.iter().copied().filter(|state| !state.is_terminal()).collect();
+        self.read("find stale tasks", move |reads| reads.stale(&states, before, now, limit)).await
+    }
+
+    async fn purge(&self, state: TaskState, before: Timestamp, limit: usize) -> Result<u64, StoreError> {
+        if !state.is_terminal() {
+            return Ok(0);
+        }
+        let (numbers, mut leftovers) =
+            self.read("find tasks to remove", move |reads| reads.ended(state, before, limit)).await?;
+        let (mut rest, mut removed) = (numbers.as_slice(), 0);
+        while !rest.is_empty() {
+            let numbers = rest.iter().copied().take(PURGE_MAX).collect();
+            let purge = Purge { numbers, state, before };
+            let purged = self.write("remove tasks", |answer| Job::Purge(purge, answer)).await?;
+            rest = rest.get(purged.handled..).unwrap_or_default();
+            removed += purged.removed;
+            leftovers |= purged.leftovers;
+        }
+        while leftovers {
+            leftovers = self.write("remove what tasks have left", Job::Sweep).await?;
+        }
+        Ok(removed)
+    }
+
+    async fn give_back(&self, bytes_max: u64) -> Result<u64, StoreError> {
+        let page = u64::from(connection::PAGE_BYTES);
+        let (mut left, mut given) = (bytes_max / page, 0);
+        while left > 0 {
+            let pages = u32::try_from(left).unwrap_or(PAGES_MAX).min(PAGES_MAX);
+            let bytes = self.write("give space back", |answer| Job::GiveBack(pages, answer)).await?;
+            given += bytes;
+            if bytes < u64::from(pages) * page {
+                break;
+            }
+            left -= u64::from(pages);
+        }
+        Ok(given)
     }
 
     async fn last_sequences(&self, task_ids: &[TaskId]) -> Result<Vec<(TaskId, u64)>, StoreError> {

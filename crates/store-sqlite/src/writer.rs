@@ -1,19 +1,22 @@
 use std::collections::VecDeque;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicI64, AtomicU64, Ordering};
 
-use longhaul_protocol::Timestamp;
-use longhaul_store::{Committed, Release, StoreError};
+use longhaul_protocol::{TaskId, Timestamp};
+use longhaul_store::{Committed, HeldLease, StoreError};
 use rusqlite::Connection;
 use tokio::sync::{mpsc, oneshot};
 
+use self::batch::{Outcome, Work};
 use self::encoded::EncodedCommit;
+use self::purge::{Purge, Purged};
 use self::transaction::Writer;
 use crate::fault::Fault;
 use crate::lock::DirectoryLock;
 
 mod batch;
 pub(crate) mod encoded;
+pub(crate) mod purge;
 mod statements;
 #[cfg(test)]
 mod tests;
@@ -35,10 +38,25 @@ pub(crate) type Answer<T> = oneshot::Sender<Result<T, StoreError>>;
 #[derive(Debug)]
 pub(crate) enum Job {
     Commit(Box<EncodedCommit>, Answer<Committed>),
-    ReleaseLeases(Release, Timestamp, Answer<u64>),
+    Renew(Box<Renewal>, Answer<Vec<TaskId>>),
+    ExpireLeases(Timestamp, Answer<u64>),
+    /// Remove tasks, as many as one short transaction may.
+    Purge(Purge, Answer<Purged>),
+    /// Remove a slice of what removed tasks have left. Answers whether there is more.
+    Sweep(Answer<bool>),
+    /// Give at most so many free pages back. Answers how many bytes they were.
+    GiveBack(u32, Answer<u64>),
     Check(Answer<()>),
     /// Do what is queued, then end.
     Close(Answer<()>),
+}
+
+/// Leases whose ends are to be moved.
+#[derive(Debug)]
+pub(crate) struct Renewal {
+    pub(crate) leases: Vec<HeldLease>,
+    pub(crate) now: Timestamp,
+    pub(crate) until: Timestamp,
 }
 
 /// What the writer has done since the store was opened.
@@ -50,21 +68,65 @@ pub struct WriterStats {
     pub batches: u64,
 }
 
-/// The counters behind [`WriterStats`].
+/// The counters behind [`WriterStats`], and how many tasks are in line.
 #[derive(Debug, Default)]
 pub(crate) struct Counters {
+    backlog: AtomicI64,
     commits: AtomicU64,
     batches: AtomicU64,
 }
 
 impl Counters {
+    /// How many tasks wait for a worker, as of the last transaction.
+    pub(crate) fn backlog(&self) -> u64 {
+        u64::try_from(self.backlog.load(Ordering::Relaxed)).unwrap_or(0)
+    }
+
+    fn set_backlog(&self, tasks: i64) {
+        self.backlog.store(tasks, Ordering::Relaxed);
+    }
+
+    fn add_to_backlog(&self, tasks: i64) {
+        if tasks != 0 {
+            self.backlog.fetch_add(tasks, Ordering::Relaxed);
+        }
+    }
+
     pub(crate) fn stats(&self) -> WriterStats {
         WriterStats { commits: self.commits.load(Ordering::Relaxed), batches: self.batches.load(Ordering::Relaxed) }
     }
 }
 
-/// One commit that is waiting, and who waits for it.
-type Waiting = (Box<EncodedCommit>, Answer<Committed>);
+/// A piece of work that is waiting to become a part of a batch, and who waits for it.
+enum Waiting {
+    Commit(Box<EncodedCommit>, Answer<Committed>),
+    Renew(Box<Renewal>, Answer<Vec<TaskId>>),
+}
+
+impl Waiting {
+    fn work(&self) -> Work<'_> {
+        match self {
+            Self::Commit(commit, _) => Work::Commit(commit),
+            Self::Renew(renewal, _) => Work::Renew(renewal),
+        }
+    }
+
+    fn answer(self, outcome: Outcome) {
+        match (self, outcome) {
+            (Self::Commit(_, answer), Outcome::Committed(outcome)) => drop(answer.send(outcome)),
+            (Self::Renew(_, answer), Outcome::Renewed(lost)) => drop(answer.send(Ok(lost))),
+            // Whoever waits is told that the writer gave no answer.
+            (Self::Commit(..), Outcome::Renewed(_)) | (Self::Renew(..), Outcome::Committed(_)) => {}
+        }
+    }
+
+    fn fail(self, error: StoreError) {
+        match self {
+            Self::Commit(_, answer) => drop(answer.send(Err(error))),
+            Self::Renew(_, answer) => drop(answer.send(Err(error))),
+        }
+    }
+}
 
 /// Runs the writer on this thread until the queue ends. Tells `started` whether it could begin.
 ///
@@ -76,7 +138,7 @@ pub(crate) fn run(
     counters: &Arc<Counters>,
     started: &std::sync::mpsc::SyncSender<rusqlite::Result<()>>,
 ) {
-    let closing = match Writer::new(&connection) {
+    let closing = match Writer::new(&connection, Arc::clone(counters)) {
         Ok(writer) => {
             // Whoever opens the store has the other end, and waits.
             let _ = started.send(Ok(()));
@@ -123,39 +185,52 @@ fn serve(mut writer: Writer<'_>, mut queue: mpsc::Receiver<Job>, counters: &Coun
         {
             jobs.push_back(job);
         }
-        let batch = take_commits(&mut jobs);
+        let batch = take_batch(&mut jobs);
         if !batch.is_empty() {
             write(&mut writer, batch, counters);
         }
         match jobs.pop_front() {
-            Some(Job::ReleaseLeases(release, now, answer)) => {
-                let released = writer.transact(|writer| writer.release_leases(release, now));
-                drop(answer.send(released.map_err(|fault| fault.into_store("release leases"))));
-            }
-            Some(Job::Check(answer)) => {
-                let checked = writer.transact(Writer::check);
-                drop(answer.send(checked.map_err(|fault| fault.into_store("write to the database"))));
-            }
             Some(Job::Close(answer)) => {
                 queue.close();
                 closing.push(answer);
             }
-            Some(commit @ Job::Commit(..)) => jobs.push_front(commit),
+            Some(other) => do_alone(&mut writer, other, &mut jobs),
             None => {}
         }
     }
 }
 
-/// Takes the commits at the front: as many as one transaction may make.
-fn take_commits(jobs: &mut VecDeque<Job>) -> Vec<Waiting> {
+/// Does a job that is not part of a batch.
+fn do_alone(writer: &mut Writer<'_>, job: Job, jobs: &mut VecDeque<Job>) {
+    match job {
+        Job::ExpireLeases(now, answer) => {
+            answer_with(answer, "end leases", writer.transact(|writer| writer.expire_leases(now)));
+        }
+        Job::Purge(purge, answer) => {
+            answer_with(answer, "remove tasks", writer.transact(|writer| writer.purge(&purge)));
+        }
+        Job::Sweep(answer) => answer_with(answer, "remove what tasks have left", writer.transact(Writer::sweep)),
+        Job::GiveBack(pages, answer) => answer_with(answer, "give space back", writer.give_back(pages)),
+        Job::Check(answer) => answer_with(answer, "write to the database", writer.transact(Writer::check)),
+        batched @ (Job::Commit(..) | Job::Renew(..) | Job::Close(_)) => jobs.push_front(batched),
+    }
+}
+
+fn answer_with<T>(answer: Answer<T>, action: &'static str, done: Result<T, Fault>) {
+    drop(answer.send(done.map_err(|fault| fault.into_store(action))));
+}
+
+/// Takes the commits and renewals at the front: as many as one transaction may make.
+fn take_batch(jobs: &mut VecDeque<Job>) -> Vec<Waiting> {
     let mut batch = Vec::new();
     let mut bytes = 0;
     while let Some(job) = jobs.pop_front() {
         match job {
             Job::Commit(commit, answer) if batch.is_empty() || bytes + commit.bytes <= BATCH_BYTES_MAX => {
                 bytes += commit.bytes;
-                batch.push((commit, answer));
+                batch.push(Waiting::Commit(commit, answer));
             }
+            Job::Renew(renewal, answer) => batch.push(Waiting::Renew(renewal, answer)),
             other => {
                 jobs.push_front(other);
                 break;
@@ -165,17 +240,23 @@ fn take_commits(jobs: &mut VecDeque<Job>) -> Vec<Waiting> {
     batch
 }
 
-/// Makes the commits in one transaction, and answers when it can no longer be lost.
+/// Does the work in one transaction, and answers when it can no longer be lost.
 fn write(writer: &mut Writer<'_>, batch: Vec<Waiting>, counters: &Counters) {
-    counters.commits.fetch_add(batch.len() as u64, Ordering::Relaxed);
+    let commits = batch.iter().filter(|waiting| matches!(waiting, Waiting::Commit(..))).count();
+    counters.commits.fetch_add(commits as u64, Ordering::Relaxed);
     counters.batches.fetch_add(1, Ordering::Relaxed);
-    let commits: Vec<&EncodedCommit> = batch.iter().map(|(commit, _)| &**commit).collect();
-    match writer.commit(&commits) {
-        Ok(outcomes) => batch.into_iter().zip(outcomes).for_each(|((_, answer), outcome)| drop(answer.send(outcome))),
+    let work: Vec<Work<'_>> = batch.iter().map(Waiting::work).collect();
+    let done = writer.work(&work);
+    drop(work);
+    match done {
+        Ok(outcomes) => batch.into_iter().zip(outcomes).for_each(|(waiting, outcome)| waiting.answer(outcome)),
         Err(fault) if fault.may_be_one_commit() => {
-            for (commit, answer) in batch {
+            for waiting in batch {
                 counters.batches.fetch_add(1, Ordering::Relaxed);
-                drop(answer.send(writer.commit_alone(&commit)));
+                match writer.work_alone(waiting.work()) {
+                    Ok(outcome) => waiting.answer(outcome),
+                    Err(fault) => waiting.fail(fault.into_store(WRITE)),
+                }
             }
         }
         Err(fault) => fail(batch, fault),
@@ -190,7 +271,7 @@ fn fail(batch: Vec<Waiting>, fault: Fault) {
         Some(cause) => cause.to_string(),
         None => error.to_string(),
     };
-    for (_, answer) in batch {
-        drop(answer.send(Err(StoreError::unavailable(WRITE, text.clone()))));
+    for waiting in batch {
+        waiting.fail(StoreError::unavailable(WRITE, text.clone()));
     }
 }

@@ -2,7 +2,7 @@
 #![expect(clippy::unwrap_used, reason = "the ids of tests are valid")]
 
 use longhaul_protocol::{ContextId, TaskId, Timestamp};
-use longhaul_store::{Commit, Expect, NewTask, Scope, Store, StoreError, created_event};
+use longhaul_store::{Commit, Expect, NewTask, Rotation, Scope, Store, StoreError, created_event};
 use longhaul_store_sqlite::{OpenError, SqliteConfig, SqliteStore};
 
 use self::folder::{Folder, now, open};
@@ -21,6 +21,7 @@ fn creation(id: &str) -> Commit {
         events: vec![created_event(&head, None)],
         head: Some(head),
         messages: Vec::new(),
+        checkpoint: None,
         dedup: None,
         now: now(),
     }
@@ -134,7 +135,7 @@ async fn what_was_answered_is_in_the_files_already() {
         std::fs::copy(folder.path().join(name), copy.path().join(name)).unwrap();
     }
     let found = open(&copy.config());
-    assert_eq!(found.due(now(), 100).await.unwrap().len(), 20);
+    assert_eq!(found.due(now(), 100, Rotation::default()).await.unwrap().claims.len(), 20);
     found.commit(creation("t20")).await.unwrap();
     found.close().await.unwrap();
     store.close().await.unwrap();
@@ -188,8 +189,9 @@ async fn commits_that_are_refused_fail_alone() {
         assert_eq!(outcome.is_ok(), number >= 10, "{number}: {outcome:?}");
         assert!(matches!(outcome, Ok(_) | Err(StoreError::Conflict { .. })));
     }
-    let due = store.due(Timestamp::from_unix_millis(now().unix_millis()), 1000).await.unwrap();
-    assert_eq!(due.len(), 100);
+    let due = store.due(now(), 1000, Rotation::default()).await.unwrap();
+    assert_eq!(due.claims.len(), 100);
+    assert_eq!(store.backlog().await.unwrap(), 100);
     store.close().await.unwrap();
 }
 

@@ -1,3 +1,4 @@
+use bytes::Bytes;
 use longhaul_lifecycle::TaskHead;
 use longhaul_protocol::{JsonObject, Message, MessageId, Owner, TaskId, Tenant, Timestamp};
 use serde::{Deserialize, Serialize};
@@ -76,9 +77,13 @@ impl NewMessage {
 pub enum Expect {
     /// The task does not exist yet.
     New(NewTask),
-    /// Nobody changed what decides since the head with this version was loaded.
+    /// Nobody changed what decides since the head with this version was loaded. A head of a newer epoch takes the lease: it is
+    /// refused as a conflict while the lease before is alive at the time of the commit, for it may have been renewed since.
     Version(u64),
-    /// As `Version`, and the writer's lease is alive.
+    /// As `Version`, and no lease is alive at the time of the commit. For whoever acts because nobody works on the task: a
+    /// renewal changes no version, so the lease may have been renewed since it was read.
+    Unheld(u64),
+    /// As `Version`, and the writer's lease is alive: it is of this epoch and has not run out at the time of the commit.
     LeaseAndVersion {
         /// The fencing token of the writer.
         epoch: u64,
@@ -113,12 +118,15 @@ pub struct Commit {
     /// What must hold.
     pub expect: Expect,
     /// The head as it will be; `None` leaves all but `last_sequence` as it is (with [`Expect::Lease`]).
-    /// `last_sequence` in it is ignored: the store counts.
+    /// `last_sequence` in it is ignored: the store counts. Where it keeps a lease, the lease ends at the later of `due_at` and
+    /// what is stored: a renewal changes no version, so that the head may not know of it.
     pub head: Option<TaskHead>,
     /// The events to append to the log, in order.
     pub events: Vec<NewEvent>,
     /// The messages to append to the history, in order.
     pub messages: Vec<NewMessage>,
+    /// What the agent wants to have in its next attempt or turn; `None` leaves what is there.
+    pub checkpoint: Option<Bytes>,
     /// The key under which a repetition of the caller's message is recognized, if it asked for that.
     pub dedup: Option<Dedup>,
     /// The time of the commit, by the store's clock.

@@ -36,6 +36,8 @@ mod life;
 mod lists;
 mod model;
 mod random;
+mod sweeps;
+mod turns;
 mod views;
 
 pub use commits::*;
@@ -44,6 +46,8 @@ pub use dedup::*;
 pub use leases::*;
 pub use lists::*;
 pub use random::*;
+pub use sweeps::*;
+pub use turns::*;
 pub use views::*;
 
 type Opening = Pin<Box<dyn Future<Output = Arc<dyn Store>> + Send>>;
@@ -137,6 +141,8 @@ behaviours! { $
     events_are_read_in_pages
     messages_keep_order_sequence_and_request
     last_sequences_leave_out_unknown_tasks
+    a_checkpoint_is_kept_until_the_next
+    attempts_that_came_to_nothing_are_kept
     a_closed_store_refuses
     a_store_opened_again_holds_what_was_committed
     of_writers_on_one_version_one_wins
@@ -146,9 +152,25 @@ behaviours! { $
     a_writer_of_another_epoch_is_refused
     a_writer_without_a_lease_is_refused
     of_two_claims_the_second_is_a_conflict
-    the_longest_due_comes_first
+    a_writer_whose_lease_ran_out_is_refused
+    renewed_leases_go_on
+    leases_that_are_over_are_not_renewed
+    a_renewed_lease_is_not_taken_over
+    expired_leases_are_due_and_over
+    a_turn_that_is_handed_back_is_due_at_once
+    only_what_is_due_comes
+    of_a_context_the_longest_due_comes_first
+    leases_and_waits_that_are_over_come_first
+    scopes_are_served_in_turns
+    contexts_of_a_scope_are_served_in_turns
+    a_rotation_goes_on_where_it_ended
+    a_retry_waits_for_its_time
     next_due_is_the_earliest
-    released_leases_are_due_and_over
+    the_backlog_is_counted
+    stale_tasks_are_found_by_age
+    purged_tasks_are_gone
+    a_long_log_is_removed
+    messages_of_purged_tasks_are_forgotten
     each_moment_of_a_life_shows_the_task_as_it_stood
     history_is_limited_to_the_latest
     a_moment_that_never_was_shows_nothing

@@ -12,6 +12,7 @@ mod event;
 mod fold;
 mod list;
 mod memory;
+mod rotation;
 mod traits;
 
 pub use commit::{Commit, Committed, Dedup, Expect, NewMessage, NewTask, Scope, TurnRequest};
@@ -20,4 +21,5 @@ pub use event::{EventKind, NewEvent, StoredEvent};
 pub use fold::{ArtifactFold, ArtifactVersion, VersionFold, artifact_update, created_event, snapshot_task};
 pub use list::{ListCursor, ListPage, ListQuery};
 pub use memory::MemoryStore;
-pub use traits::{Claim, HistoryLimit, Release, Snapshot, SnapshotQuery, Store, StoredMessage};
+pub use rotation::{Line, Rotation};
+pub use traits::{Claim, Due, HeldLease, HistoryLimit, Snapshot, SnapshotQuery, Store, StoredMessage};

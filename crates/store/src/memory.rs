@@ -1,6 +1,6 @@
 use std::cmp::Reverse;
 use std::collections::hash_map::Entry as MapEntry;
-use std::collections::{BTreeSet, HashMap};
+use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::ops::Bound;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
@@ -12,9 +12,9 @@ use longhaul_protocol::{
 };
 
 use crate::{
-    ArtifactFold, ArtifactVersion, Claim, Commit, Committed, Dedup, Expect, HistoryLimit, ListCursor, ListPage,
-    ListQuery, NewEvent, NewMessage, Release, Scope, Snapshot, SnapshotQuery, Store, StoreError, StoredEvent,
-    StoredMessage, TurnRequest, VersionFold, artifact_update, snapshot_task,
+    ArtifactFold, ArtifactVersion, Claim, Commit, Committed, Dedup, Due, Expect, HeldLease, HistoryLimit, Line,
+    ListCursor, ListPage, ListQuery, NewEvent, NewMessage, Rotation, Scope, Snapshot, SnapshotQuery, Store, StoreError,
+    StoredEvent, StoredMessage, TurnRequest, VersionFold, artifact_update, snapshot_task,
 };
 
 /// Tasks in this process's memory: for trying out and for tests. Nothing outlives the process.
@@ -56,10 +56,33 @@ impl Listed {
         }
     }
 
+    /// A task is gone. Answers whether it was the last one.
+    fn remove(&mut self, state: TaskState, place: &Place) -> bool {
+        match self {
+            Self::One(..) => true,
+            Self::Many(places) => {
+                set_of(places, state).remove(place);
+                places.iter().all(BTreeSet::is_empty)
+            }
+        }
+    }
+
     fn len(&self, state: TaskState) -> usize {
         match self {
             Self::One(only, _) => usize::from(*only == state),
             Self::Many(places) => places.get(place_of(state)).map_or(0, BTreeSet::len),
+        }
+    }
+
+    /// The places of a state with a status older than `before`, the oldest first.
+    fn oldest(&self, state: TaskState, before: Timestamp) -> Box<dyn Iterator<Item = &Place> + '_> {
+        match self {
+            Self::One(known, only) => Box::new((*known == state && only.0.0 < before).then_some(only).into_iter()),
+            Self::Many(places) => {
+                let places = places.get(place_of(state)).into_iter();
+                let older = move |place: &&Place| place.0.0 < before;
+                Box::new(places.flat_map(move |places| places.iter().rev().take_while(older)))
+            }
         }
     }
 
@@ -101,7 +124,13 @@ struct Inner {
 #[derive(Debug, Default)]
 struct Index {
     listed: HashMap<(Scope, Option<ContextId>), Listed>,
-    due: BTreeSet<(Timestamp, TaskId)>,
+    scopes: BTreeSet<Scope>,
+    /// When leases run out and waits are over.
+    timed: BTreeSet<(Timestamp, TaskId)>,
+    /// The tasks in line, as [`Line`] speaks of them.
+    line: BTreeMap<Scope, BTreeMap<ContextId, BTreeSet<(Timestamp, TaskId)>>>,
+    /// The same tasks since when they are in line.
+    waiting: BTreeSet<(Timestamp, TaskId)>,
 }
 
 #[derive(Debug)]
@@ -111,6 +140,7 @@ struct Entry {
     head: TaskHead,
     events: Vec<StoredEvent>,
     messages: Vec<KeptMessage>,
+    checkpoint: Option<Bytes>,
 }
 
 /// A message as JSON, which takes a fraction of the memory that its structs do.
@@ -167,7 +197,10 @@ impl Index {
                 }
             }
         }
-        self.due_again(None, head);
+        if !self.scopes.contains(scope) {
+            self.scopes.insert(scope.clone());
+        }
+        self.due_again(scope, None, Some(head));
     }
 
     fn moved(&mut self, scope: &Scope, before: &TaskHead, after: &TaskHead) {
@@ -179,20 +212,116 @@ impl Index {
                 }
             }
         }
-        self.due_again(before.due_at, after);
+        self.due_again(scope, Some(before), Some(after));
     }
 
-    fn due_again(&mut self, before: Option<Timestamp>, head: &TaskHead) {
-        if before == head.due_at {
+    fn remove(&mut self, scope: &Scope, head: &TaskHead) {
+        for context in [None, Some(head.context_id.clone())] {
+            if let MapEntry::Occupied(mut listed) = self.listed.entry((scope.clone(), context))
+                && listed.get_mut().remove(head.state, &place(head))
+            {
+                listed.remove();
+            }
+        }
+        self.due_again(scope, Some(head), None);
+    }
+
+    fn due_again(&mut self, scope: &Scope, before: Option<&TaskHead>, after: Option<&TaskHead>) {
+        let place = |head: &TaskHead| head.due_at.map(|due_at| (due_at, in_line(head)));
+        if before.and_then(place) == after.and_then(place) {
             return;
         }
-        if let Some(before) = before {
-            self.due.remove(&(before, head.id.clone()));
+        if let Some((head, due_at)) = before.and_then(|head| head.due_at.map(|due_at| (head, due_at))) {
+            let entry = (due_at, head.id.clone());
+            if in_line(head) {
+                self.waiting.remove(&entry);
+                self.leave_line(scope, &head.context_id, &entry);
+            } else {
+                self.timed.remove(&entry);
+            }
         }
-        if let Some(due_at) = head.due_at {
-            self.due.insert((due_at, head.id.clone()));
+        if let Some((head, due_at)) = after.and_then(|head| head.due_at.map(|due_at| (head, due_at))) {
+            let entry = (due_at, head.id.clone());
+            if in_line(head) {
+                let contexts = self.line.entry(scope.clone()).or_default();
+                contexts.entry(head.context_id.clone()).or_default().insert(entry.clone());
+                self.waiting.insert(entry);
+            } else {
+                self.timed.insert(entry);
+            }
         }
     }
+
+    fn leave_line(&mut self, scope: &Scope, context: &ContextId, entry: &(Timestamp, TaskId)) {
+        let Some(contexts) = self.line.get_mut(scope) else { return };
+        if let Some(tasks) = contexts.get_mut(context) {
+            tasks.remove(entry);
+            if tasks.is_empty() {
+                contexts.remove(context);
+            }
+        }
+        if contexts.is_empty() {
+            self.line.remove(scope);
+        }
+    }
+
+    /// The oldest tasks in these states with a status older than `before`, as far as `wanted`.
+    fn oldest(
+        &self,
+        states: &[TaskState],
+        before: Timestamp,
+        limit: usize,
+        wanted: impl Fn(&TaskId) -> bool,
+    ) -> Vec<TaskId> {
+        let mut oldest = Vec::new();
+        for scope in &self.scopes {
+            let Some(listed) = self.listed.get(&(scope.clone(), None)) else { continue };
+            for state in states {
+                let places = listed.oldest(*state, before).filter(|place| wanted(&place.1.0)).take(limit);
+                oldest.extend(places.map(|place| (place.0.0, place.1.0.clone())));
+            }
+        }
+        oldest.sort_unstable();
+        oldest.truncate(limit);
+        oldest.into_iter().map(|(_, task_id)| task_id).collect()
+    }
+}
+
+/// Whether a task waits for a worker.
+fn in_line(head: &TaskHead) -> bool {
+    !head.leased && head.due_at.is_some() && matches!(head.state, TaskState::Submitted | TaskState::Working)
+}
+
+/// The line at one time.
+struct DueLine<'a> {
+    inner: &'a Inner,
+    now: Timestamp,
+}
+
+impl Line for DueLine<'_> {
+    fn scope_behind(&mut self, after: Option<&Scope>) -> Result<Option<Scope>, StoreError> {
+        let start = after.map_or(Bound::Unbounded, Bound::Excluded);
+        let mut scopes = self.inner.index.line.range::<Scope, _>((start, Bound::Unbounded));
+        let due = scopes.find(|(_, contexts)| contexts.values().any(|tasks| is_due(tasks, self.now)));
+        Ok(due.map(|(scope, _)| scope.clone()))
+    }
+
+    fn context_behind(&mut self, scope: &Scope, after: Option<&ContextId>) -> Result<Option<ContextId>, StoreError> {
+        let Some(contexts) = self.inner.index.line.get(scope) else { return Ok(None) };
+        let start = after.map_or(Bound::Unbounded, Bound::Excluded);
+        let mut contexts = contexts.range::<ContextId, _>((start, Bound::Unbounded));
+        Ok(contexts.find(|(_, tasks)| is_due(tasks, self.now)).map(|(context, _)| context.clone()))
+    }
+
+    fn task(&mut self, scope: &Scope, context: &ContextId, place: usize) -> Result<Option<Claim>, StoreError> {
+        let tasks = self.inner.index.line.get(scope).and_then(|contexts| contexts.get(context));
+        let found = tasks.and_then(|tasks| tasks.iter().nth(place)).filter(|(due_at, _)| *due_at <= self.now);
+        Ok(found.and_then(|(_, task_id)| self.inner.claim(task_id)))
+    }
+}
+
+fn is_due(tasks: &BTreeSet<(Timestamp, TaskId)>, now: Timestamp) -> bool {
+    tasks.first().is_some_and(|(due_at, _)| *due_at <= now)
 }
 
 fn place(head: &TaskHead) -> Place {
@@ -213,10 +342,14 @@ impl Inner {
         };
         expect_holds(&commit, &entry.head)?;
         if let Some(head) = commit.head {
-            let head = TaskHead { last_sequence: entry.head.last_sequence, ..head };
+            let mut head = TaskHead { last_sequence: entry.head.last_sequence, ..head };
+            if entry.head.leased && head.leased && entry.head.epoch == head.epoch {
+                head.due_at = head.due_at.max(entry.head.due_at);
+            }
             let before = std::mem::replace(&mut entry.head, head);
             self.index.moved(&entry.scope, &before, &entry.head);
         }
+        entry.checkpoint = commit.checkpoint.or(entry.checkpoint.take());
         let committed = entry.append(commit.events, messages, commit.now);
         if let Some(dedup) = commit.dedup {
             self.remember(dedup, commit.task_id);
@@ -235,6 +368,7 @@ impl Inner {
             head,
             events: Vec::with_capacity(commit.events.len()),
             messages: Vec::with_capacity(messages.len()),
+            checkpoint: commit.checkpoint,
         });
         let committed = entry.append(commit.events, messages, commit.now);
         self.index.insert(&entry.scope, &entry.head);
@@ -247,8 +381,12 @@ impl Inner {
 
     fn remember(&mut self, dedup: Dedup, task: TaskId) {
         let Dedup { scope, message_id, digest, expires_at } = dedup;
-        self.forgotten.insert((expires_at, scope.clone(), message_id.clone()));
-        self.accepted.insert((scope, message_id), Accepted { task, digest, expires_at });
+        let key = (scope.clone(), message_id.clone());
+        // There is one before it when its task is gone.
+        if let Some(before) = self.accepted.insert(key, Accepted { task, digest, expires_at }) {
+            self.forgotten.remove(&(before.expires_at, scope.clone(), message_id.clone()));
+        }
+        self.forgotten.insert((expires_at, scope, message_id));
     }
 
     fn check_dedup(&mut self, commit: &Commit) -> Result<(), StoreError> {
@@ -260,9 +398,62 @@ impl Inner {
             self.forgotten.pop_first();
         }
         match self.accepted.get(&(dedup.scope.clone(), dedup.message_id.clone())) {
-            Some(accepted) => Err(StoreError::Duplicate { task: accepted.task.clone(), digest: accepted.digest }),
-            None => Ok(()),
+            Some(accepted) if self.tasks.contains_key(&accepted.task) => {
+                Err(StoreError::Duplicate { task: accepted.task.clone(), digest: accepted.digest })
+            }
+            Some(_) | None => Ok(()),
         }
+    }
+
+    fn claim(&self, task_id: &TaskId) -> Option<Claim> {
+        self.tasks.get(task_id).map(|entry| Claim { scope: entry.scope.clone(), head: entry.head.clone() })
+    }
+
+    fn due(&self, now: Timestamp, limit: usize, mut rotation: Rotation) -> Result<Due, StoreError> {
+        let timed = self.index.timed.iter().take_while(|(due_at, _)| *due_at <= now).take(limit);
+        let mut claims: Vec<Claim> = timed.filter_map(|(_, task_id)| self.claim(task_id)).collect();
+        let left = limit - claims.len();
+        claims.extend(rotation.take(&mut DueLine { inner: self, now }, left)?);
+        Ok(Due { claims, rotation })
+    }
+
+    /// Moves the end of a lease that is alive. Answers whether it was.
+    fn renew(&mut self, lease: &HeldLease, now: Timestamp, until: Timestamp) -> bool {
+        let Some(entry) = self.tasks.get_mut(&lease.task_id) else { return false };
+        if !holds_lease(&entry.head, lease.epoch, now) {
+            return false;
+        }
+        let renewed = TaskHead { due_at: Some(until), ..entry.head.clone() };
+        let before = std::mem::replace(&mut entry.head, renewed);
+        self.index.moved(&entry.scope, &before, &entry.head);
+        true
+    }
+
+    fn expire_leases(&mut self, now: Timestamp) -> u64 {
+        let alive = self.index.timed.iter().rev().take_while(|(due_at, _)| *due_at > now);
+        let alive: Vec<TaskId> = alive.map(|(_, task_id)| task_id.clone()).collect();
+        let mut count = 0;
+        for task_id in alive {
+            let Some(entry) = self.tasks.get_mut(&task_id).filter(|entry| entry.head.leased) else { continue };
+            let expired = TaskHead { due_at: Some(now), version: entry.head.version + 1, ..entry.head.clone() };
+            let before = std::mem::replace(&mut entry.head, expired);
+            self.index.moved(&entry.scope, &before, &entry.head);
+            count += 1;
+        }
+        count
+    }
+
+    fn purge(&mut self, state: TaskState, before: Timestamp, limit: usize) -> u64 {
+        if !state.is_terminal() {
+            return 0;
+        }
+        let ended = self.index.oldest(&[state], before, limit, |_| true);
+        for task_id in &ended {
+            if let Some(entry) = self.tasks.remove(task_id) {
+                self.index.remove(&entry.scope, &entry.head);
+            }
+        }
+        ended.len() as u64
     }
 
     fn entry(&self, scope: &Scope, task_id: &TaskId) -> Option<&Entry> {
@@ -339,20 +530,28 @@ impl Entry {
     }
 }
 
+/// Whether the lease of this epoch is alive.
+fn holds_lease(head: &TaskHead, epoch: u64, now: Timestamp) -> bool {
+    head.epoch == epoch && head.leased && !head.lease_is_over(now)
+}
+
 /// Whether the head is what the commit expects it to be.
 fn expect_holds(commit: &Commit, head: &TaskHead) -> Result<(), StoreError> {
     let (epoch, version) = match commit.expect {
         Expect::New(_) => return Ok(()),
-        Expect::Version(version) => (None, Some(version)),
+        Expect::Version(version) | Expect::Unheld(version) => (None, Some(version)),
         Expect::LeaseAndVersion { epoch, version } => (Some(epoch), Some(version)),
         Expect::Lease { epoch } => (Some(epoch), None),
     };
     if let Some(epoch) = epoch
-        && (head.epoch != epoch || !head.leased)
+        && !holds_lease(head, epoch, commit.now)
     {
         return Err(StoreError::LeaseLost { task: head.id.clone(), epoch });
     }
-    if version.is_some_and(|version| version != head.version) {
+    let takes_lease = commit.head.as_ref().is_some_and(|after| after.leased && after.epoch != head.epoch);
+    let must_be_free = takes_lease || matches!(commit.expect, Expect::Unheld(_));
+    let is_held = must_be_free && holds_lease(head, head.epoch, commit.now);
+    if is_held || version.is_some_and(|version| version != head.version) {
         return Err(StoreError::Conflict { task: head.id.clone() });
     }
     Ok(())
@@ -369,6 +568,10 @@ impl Store for MemoryStore {
 
     async fn load(&self, scope: &Scope, task_id: &TaskId) -> Result<Option<TaskHead>, StoreError> {
         Ok(self.lock()?.entry(scope, task_id).map(|entry| entry.head.clone()))
+    }
+
+    async fn scope_of(&self, task_id: &TaskId) -> Result<Option<Scope>, StoreError> {
+        Ok(self.lock()?.tasks.get(task_id).map(|entry| entry.scope.clone()))
     }
 
     async fn snapshot(
@@ -393,8 +596,8 @@ impl Store for MemoryStore {
         now: Timestamp,
     ) -> Result<Option<(TaskId, [u8; 32])>, StoreError> {
         let inner = self.lock()?;
-        let accepted =
-            inner.accepted.get(&(scope.clone(), message_id.clone())).filter(|accepted| accepted.expires_at > now);
+        let accepted = inner.accepted.get(&(scope.clone(), message_id.clone()));
+        let accepted = accepted.filter(|known| known.expires_at > now && inner.tasks.contains_key(&known.task));
         Ok(accepted.map(|accepted| (accepted.task.clone(), accepted.digest)))
     }
 
@@ -453,33 +656,57 @@ impl Store for MemoryStore {
         Ok(fold.into_artifact())
     }
 
-    async fn due(&self, now: Timestamp, limit: usize) -> Result<Vec<Claim>, StoreError> {
-        let inner = self.lock()?;
-        let due = inner.index.due.iter().take_while(|(due_at, _)| *due_at <= now).take(limit);
-        let entries = due.filter_map(|(_, task_id)| inner.tasks.get(task_id));
-        Ok(entries.map(|entry| Claim { scope: entry.scope.clone(), head: entry.head.clone() }).collect())
+    async fn renew(&self, leases: &[HeldLease], now: Timestamp, until: Timestamp) -> Result<Vec<TaskId>, StoreError> {
+        let mut inner = self.lock()?;
+        let lost = leases.iter().filter(|lease| !inner.renew(lease, now, until));
+        Ok(lost.map(|lease| lease.task_id.clone()).collect())
+    }
+
+    async fn due(&self, now: Timestamp, limit: usize, rotation: Rotation) -> Result<Due, StoreError> {
+        self.lock()?.due(now, limit, rotation)
     }
 
     async fn next_due(&self) -> Result<Option<Timestamp>, StoreError> {
-        Ok(self.lock()?.index.due.first().map(|(due_at, _)| *due_at))
+        let inner = self.lock()?;
+        let earliest =
+            inner.index.timed.first().into_iter().chain(inner.index.waiting.first()).map(|(due_at, _)| *due_at);
+        Ok(earliest.min())
     }
 
-    async fn release_leases(&self, release: Release, now: Timestamp) -> Result<u64, StoreError> {
-        let mut inner = self.lock()?;
-        let Inner { tasks, index, .. } = &mut *inner;
-        let mut count = 0;
-        for entry in tasks.values_mut().filter(|entry| entry.head.leased) {
-            let before = entry.head.clone();
-            entry.head.leased = false;
-            entry.head.version += 1;
-            entry.head.due_at = Some(now);
-            if release == Release::HandedBack {
-                entry.head.attempt = entry.head.attempt.saturating_sub(1);
-            }
-            index.moved(&entry.scope, &before, &entry.head);
-            count += 1;
-        }
-        Ok(count)
+    async fn backlog(&self) -> Result<u64, StoreError> {
+        Ok(self.lock()?.index.waiting.len() as u64)
+    }
+
+    async fn expire_leases(&self, now: Timestamp) -> Result<u64, StoreError> {
+        Ok(self.lock()?.expire_leases(now))
+    }
+
+    async fn checkpoint(&self, task_id: &TaskId) -> Result<Option<Bytes>, StoreError> {
+        Ok(self.lock()?.tasks.get(task_id).and_then(|entry| entry.checkpoint.clone()))
+    }
+
+    async fn stale(
+        &self,
+        states: &[TaskState],
+        before: Timestamp,
+        now: Timestamp,
+        limit: usize,
+    ) -> Result<Vec<Claim>, StoreError> {
+        let inner = self.lock()?;
+        let idle = |task_id: &TaskId| {
+            inner.tasks.get(task_id).is_some_and(|entry| !holds_lease(&entry.head, entry.head.epoch, now))
+        };
+        let states: Vec<TaskState> = states.iter().copied().filter(|state| !state.is_terminal()).collect();
+        let stale = inner.index.oldest(&states, before, limit, idle);
+        Ok(stale.iter().filter_map(|task_id| inner.claim(task_id)).collect())
+    }
+
+    async fn purge(&self, state: TaskState, before: Timestamp, limit: usize) -> Result<u64, StoreError> {
+        Ok(self.lock()?.purge(state, before, limit))
+    }
+
+    async fn give_back(&self, _bytes_max: u64) -> Result<u64, StoreError> {
+        self.lock().map(|_| 0)
     }
 
     async fn last_sequences(&self, task_ids: &[TaskId]) -> Result<Vec<(TaskId, u64)>, StoreError> {

@@ -1,10 +1,13 @@
 use std::fmt;
 
 use async_trait::async_trait;
+use bytes::Bytes;
 use longhaul_lifecycle::TaskHead;
-use longhaul_protocol::{ArtifactId, Message, MessageId, TaskId, Timestamp, wire};
+use longhaul_protocol::{ArtifactId, Message, MessageId, TaskId, TaskState, Timestamp, wire};
 
-use crate::{ArtifactVersion, Commit, Committed, ListPage, ListQuery, Scope, StoreError, StoredEvent, TurnRequest};
+use crate::{
+    ArtifactVersion, Commit, Committed, ListPage, ListQuery, Rotation, Scope, StoreError, StoredEvent, TurnRequest,
+};
 
 /// How many messages of the history are wanted (A2A §3.2.4).
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
@@ -37,22 +40,31 @@ pub struct Snapshot {
     pub task: wire::Task,
 }
 
-/// A task that a worker was given.
+/// A task that a worker may take.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Claim {
     /// Whose task it is.
     pub scope: Scope,
-    /// Its head before the claim: not leased, and due.
+    /// Its head before the claim.
     pub head: TaskHead,
 }
 
-/// Why leases end without an outcome.
-#[derive(Clone, Copy, Debug, Eq, PartialEq)]
-pub enum Release {
-    /// Their workers are gone: the attempt was spent.
-    Lost,
-    /// Their workers hand them back: the next start repeats the attempt under the same number.
-    HandedBack,
+/// A lease that a worker holds.
+#[derive(Clone, Debug, Eq, PartialEq)]
+pub struct HeldLease {
+    /// The task.
+    pub task_id: TaskId,
+    /// The fencing token.
+    pub epoch: u64,
+}
+
+/// Tasks that a worker may take, and where their turns ended.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Due {
+    /// The tasks.
+    pub claims: Vec<Claim>,
+    /// For the next call.
+    pub rotation: Rotation,
 }
 
 /// One message of a task's history.
@@ -86,6 +98,9 @@ pub trait Store: fmt::Debug + Send + Sync {
 
     /// Reads what decides about a task; `None` when the scope has no such task.
     async fn load(&self, scope: &Scope, task_id: &TaskId) -> Result<Option<TaskHead>, StoreError>;
+
+    /// Reads whose task it is, for an operator, who may see the tasks of every scope; `None` when there is no such task.
+    async fn scope_of(&self, task_id: &TaskId) -> Result<Option<Scope>, StoreError>;
 
     /// Reads a task as the protocol shows it; `None` when the scope has no such task, or when it never stood at the
     /// sequence that was asked for.
@@ -135,16 +150,51 @@ pub trait Store: fmt::Debug + Send + Sync {
         version: Option<u64>,
     ) -> Result<Option<(u64, wire::Artifact)>, StoreError>;
 
-    /// Reads which tasks are due at `now`, the longest due first, at most `limit`. Whoever wants to run one commits a
-    /// start with the version that was read; who comes second gets [`StoreError::Conflict`].
-    async fn due(&self, now: Timestamp, limit: usize) -> Result<Vec<Claim>, StoreError>;
+    /// Moves the end of these leases to `until`, as far as each is of the epoch that is named and has not run out at `now`.
+    /// Answers the tasks whose lease is over: their turns must stop.
+    async fn renew(&self, leases: &[HeldLease], now: Timestamp, until: Timestamp) -> Result<Vec<TaskId>, StoreError>;
 
-    /// When the next task becomes due, if any will.
+    /// Reads which tasks a worker may take at `now`, at most `limit`: first those whose lease ran out or whose wait is over,
+    /// the longest first; then those that wait in line, in fair turns between scopes, and between the contexts of each.
+    /// `rotation` is where the last call ended. Whoever wants to run one commits a start with the version that was read; who
+    /// comes second gets [`StoreError::Conflict`].
+    async fn due(&self, now: Timestamp, limit: usize, rotation: Rotation) -> Result<Due, StoreError>;
+
+    /// When the next task becomes due, if any will: a lease runs out, or a wait is over.
     async fn next_due(&self) -> Result<Option<Timestamp>, StoreError>;
 
-    /// Ends all leases and makes their tasks due at `now`: for the start of the only instance, whose former workers
-    /// are all gone, and for its end. Answers how many there were.
-    async fn release_leases(&self, release: Release, now: Timestamp) -> Result<u64, StoreError>;
+    /// How many tasks wait for a worker: submitted or working, and not leased.
+    async fn backlog(&self) -> Result<u64, StoreError>;
+
+    /// Lets all leases that are alive at `now` run out then: for the start of the only instance, whose former workers are all
+    /// gone. Answers how many there were; those that have run out by themselves are not among them.
+    async fn expire_leases(&self, now: Timestamp) -> Result<u64, StoreError>;
+
+    /// Reads what the agent stored for its task, if it did.
+    async fn checkpoint(&self, task_id: &TaskId) -> Result<Option<Bytes>, StoreError>;
+
+    /// Reads tasks in these states, none of them terminal, whose status is older than `before` and on which nobody works:
+    /// no lease is alive at `now`. The oldest first, at most `limit`.
+    async fn stale(
+        &self,
+        states: &[TaskState],
+        before: Timestamp,
+        now: Timestamp,
+        limit: usize,
+    ) -> Result<Vec<Claim>, StoreError>;
+
+    /// Removes tasks in a terminal state whose status is older than `before`, the oldest first and at most `limit` of them, with
+    /// everything that belongs to them. Answers how many there were: fewer than `limit` means that no more are left. No task in
+    /// another state is ever removed.
+    ///
+    /// # Cancel safety
+    ///
+    /// A task is gone at once and whole. What it took may be given up later, by the next call.
+    async fn purge(&self, state: TaskState, before: Timestamp, limit: usize) -> Result<u64, StoreError>;
+
+    /// Gives disk space back that removed tasks have left, at most so many bytes of it in one step. Answers how many bytes it
+    /// were; 0 when there is nothing to give back.
+    async fn give_back(&self, bytes_max: u64) -> Result<u64, StoreError>;
 
     /// Reads the last sequence of each of these tasks; tasks that are gone are left out.
     async fn last_sequences(&self, task_ids: &[TaskId]) -> Result<Vec<(TaskId, u64)>, StoreError>;

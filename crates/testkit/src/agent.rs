@@ -30,8 +30,12 @@ pub enum Step {
     Canceled,
     /// Ends the turn.
     End(Outcome),
+    /// Stores this for the next attempt or turn.
+    Checkpoint(&'static str),
     /// Fails, with this cause.
     Fail(&'static str),
+    /// Fails, with this reason that callers may know, in a way that is worth another attempt.
+    FailForNow(&'static str),
     /// Panics.
     Panic(&'static str),
 }
@@ -45,6 +49,8 @@ pub struct Run {
     pub text: String,
     /// Which attempt it was.
     pub attempt: u32,
+    /// The fencing token of its lease.
+    pub epoch: u64,
     /// Whether it was the task's first turn.
     pub is_first: bool,
 }
@@ -53,6 +59,7 @@ pub struct Run {
 pub struct ScriptedAgent {
     behaviour: Behaviour,
     accepting: Option<Accepting>,
+    attempts_max: Option<u32>,
     runs: watch::Sender<Vec<Run>>,
     accepted: watch::Sender<Vec<String>>,
 }
@@ -62,7 +69,7 @@ impl ScriptedAgent {
     #[must_use]
     pub fn new(behaviour: impl for<'a> Fn(&'a mut Turn) -> RunFuture<'a> + Send + Sync + 'static) -> Self {
         let (runs, accepted) = (watch::Sender::default(), watch::Sender::default());
-        Self { behaviour: Box::new(behaviour), accepting: None, runs, accepted }
+        Self { behaviour: Box::new(behaviour), accepting: None, attempts_max: None, runs, accepted }
     }
 
     /// An agent that works off one list of steps a turn; each attempt counts, and the last list is used from then on.
@@ -96,6 +103,12 @@ impl ScriptedAgent {
         self
     }
 
+    /// The same agent, of which a turn may be begun so often.
+    #[must_use]
+    pub fn with_attempts_max(self, attempts_max: u32) -> Self {
+        Self { attempts_max: Some(attempts_max), ..self }
+    }
+
     /// The turns that were begun so far, in order.
     #[must_use]
     pub fn runs(&self) -> Vec<Run> {
@@ -122,6 +135,10 @@ impl fmt::Debug for ScriptedAgent {
 
 #[async_trait]
 impl Agent for ScriptedAgent {
+    fn attempts_max(&self) -> Option<u32> {
+        self.attempts_max
+    }
+
     async fn accept(&self, incoming: &Incoming<'_>) -> Result<Accept, AgentError> {
         self.accepted.send_modify(|accepted| accepted.push(incoming.message.text()));
         match &self.accepting {
@@ -135,6 +152,7 @@ impl Agent for ScriptedAgent {
             task_id: turn.task_id().clone(),
             text: turn.message().text(),
             attempt: turn.attempt(),
+            epoch: turn.epoch(),
             is_first: turn.is_first(),
         };
         self.runs.send_modify(|runs| runs.push(run));
@@ -152,6 +170,8 @@ async fn work_off(turn: &mut Turn, steps: Vec<Step>) -> Result<Outcome, AgentErr
             Step::Yield => tokio::task::yield_now().await,
             Step::Canceled => turn.canceled().await,
             Step::End(outcome) => return Ok(outcome),
+            Step::Checkpoint(data) => turn.checkpoint(data).await?,
+            Step::FailForNow(reason) => return Err(AgentError::transient(reason).with_reason(reason)),
             Step::Fail(cause) => return Err(AgentError::new(cause)),
             Step::Panic(what) => panic!("{what}"),
         }

@@ -39,6 +39,15 @@ impl ManualClock {
         self.state.subscribe().wait_for(asleep).await.expect("a clock holds its own sender");
     }
 
+    /// Waits until so many sleep who have exactly this time left.
+    pub async fn slept_for_by(&self, duration: Duration, sleepers: usize) {
+        let asleep = |state: &State| {
+            let deadline = state.millis + millis(duration);
+            state.deadlines.iter().filter(|known| **known == deadline).count() >= sleepers
+        };
+        self.state.subscribe().wait_for(asleep).await.expect("a clock holds its own sender");
+    }
+
     /// Waits until somebody sleeps for this time, and then moves the clock on by it.
     pub async fn pass(&self, duration: Duration) {
         self.slept_for(duration).await;

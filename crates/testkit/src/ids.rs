@@ -3,13 +3,17 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use longhaul_engine::{IdSource, shard, uuid_v7};
 use longhaul_protocol::{ContextId, MessageId, TaskId, Tenant, Timestamp};
 
-/// Ids that are counted instead of drawn: valid UUIDs of version 7, the same ones in every run.
+/// Ids that are counted instead of drawn: valid UUIDs of version 7, the same ones in every run. Jitter is always
+/// [`CountedIds::JITTER`].
 #[derive(Debug, Default)]
 pub struct CountedIds {
     counter: AtomicU64,
 }
 
 impl CountedIds {
+    /// The jitter of every wait: it takes a quarter of it away.
+    pub const JITTER: f64 = 0.5;
+
     /// Ids from 1 on.
     #[must_use]
     pub fn new() -> Self {
@@ -35,5 +39,9 @@ impl IdSource for CountedIds {
 
     fn message_id(&self, now: Timestamp) -> MessageId {
         MessageId::new(self.next(now, None)).expect("a UUID is a valid id")
+    }
+
+    fn jitter(&self) -> f64 {
+        Self::JITTER
     }
 }

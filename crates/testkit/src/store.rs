@@ -2,11 +2,12 @@ use std::collections::{HashMap, VecDeque};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use async_trait::async_trait;
+use bytes::Bytes;
 use longhaul_lifecycle::TaskHead;
-use longhaul_protocol::{ArtifactId, MessageId, TaskId, Timestamp, wire};
+use longhaul_protocol::{ArtifactId, MessageId, TaskId, TaskState, Timestamp, wire};
 use longhaul_store::{
-    ArtifactVersion, Claim, Commit, Committed, ListPage, ListQuery, Release, Scope, Snapshot, SnapshotQuery, Store,
-    StoreError, StoredEvent, StoredMessage,
+    ArtifactVersion, Claim, Commit, Committed, Due, HeldLease, ListPage, ListQuery, Rotation, Scope, Snapshot,
+    SnapshotQuery, Store, StoreError, StoredEvent, StoredMessage,
 };
 
 use crate::Gate;
@@ -25,6 +26,13 @@ pub enum Operation {
     Artifacts,
     Due,
     NextDue,
+    Renew,
+    Backlog,
+    ExpireLeases,
+    Checkpoint,
+    Stale,
+    Purge,
+    GiveBack,
     LastSequences,
     Other,
 }
@@ -115,6 +123,10 @@ impl Store for FaultStore {
         self.call(Operation::Load, self.store.load(scope, task_id)).await
     }
 
+    async fn scope_of(&self, task_id: &TaskId) -> Result<Option<Scope>, StoreError> {
+        self.call(Operation::Other, self.store.scope_of(task_id)).await
+    }
+
     async fn snapshot(
         &self,
         scope: &Scope,
@@ -166,16 +178,46 @@ impl Store for FaultStore {
         self.call(Operation::Artifacts, self.store.artifact(scope, task_id, artifact_id, version)).await
     }
 
-    async fn due(&self, now: Timestamp, limit: usize) -> Result<Vec<Claim>, StoreError> {
-        self.call(Operation::Due, self.store.due(now, limit)).await
+    async fn renew(&self, leases: &[HeldLease], now: Timestamp, until: Timestamp) -> Result<Vec<TaskId>, StoreError> {
+        self.call(Operation::Renew, self.store.renew(leases, now, until)).await
+    }
+
+    async fn due(&self, now: Timestamp, limit: usize, rotation: Rotation) -> Result<Due, StoreError> {
+        self.call(Operation::Due, self.store.due(now, limit, rotation)).await
     }
 
     async fn next_due(&self) -> Result<Option<Timestamp>, StoreError> {
         self.call(Operation::NextDue, self.store.next_due()).await
     }
 
-    async fn release_leases(&self, release: Release, now: Timestamp) -> Result<u64, StoreError> {
-        self.call(Operation::Other, self.store.release_leases(release, now)).await
+    async fn backlog(&self) -> Result<u64, StoreError> {
+        self.call(Operation::Backlog, self.store.backlog()).await
+    }
+
+    async fn expire_leases(&self, now: Timestamp) -> Result<u64, StoreError> {
+        self.call(Operation::ExpireLeases, self.store.expire_leases(now)).await
+    }
+
+    async fn checkpoint(&self, task_id: &TaskId) -> Result<Option<Bytes>, StoreError> {
+        self.call(Operation::Checkpoint, self.store.checkpoint(task_id)).await
+    }
+
+    async fn stale(
+        &self,
+        states: &[TaskState],
+        before: Timestamp,
+        now: Timestamp,
+        limit: usize,
+    ) -> Result<Vec<Claim>, StoreError> {
+        self.call(Operation::Stale, self.store.stale(states, before, now, limit)).await
+    }
+
+    async fn purge(&self, state: TaskState, before: Timestamp, limit: usize) -> Result<u64, StoreError> {
+        self.call(Operation::Purge, self.store.purge(state, before, limit)).await
+    }
+
+    async fn give_back(&self, bytes_max: u64) -> Result<u64, StoreError> {
+        self.call(Operation::GiveBack, self.store.give_back(bytes_max)).await
     }
 
     async fn last_sequences(&self, task_ids: &[TaskId]) -> Result<Vec<(TaskId, u64)>, StoreError> {

@@ -1,8 +1,8 @@
 //! `kill -9` of the real binary at random moments under load (promises 1, 2, 4 and 5).
 //!
 //! Callers write down what they are told; after each restart that has to hold, and nothing may be
-//! stuck. `LONGHAUL_SEED` repeats a run's choices (not its timing), `LONGHAUL_KILLS` sets how many
-//! kills there are.
+//! stuck. `LONGHAUL_SEED` repeats a run's choices (not its timing), `LONGHAUL_KILLS` and
+//! `LONGHAUL_STORM_KILLS` set how many kills there are in each test.
 
 #![expect(
     clippy::expect_used,
@@ -13,8 +13,10 @@
 )]
 
 mod check;
+mod checkpoints;
 mod ledger;
 mod load;
+mod storm;
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -47,6 +49,13 @@ fn setting<T: std::str::FromStr>(name: &str) -> Option<T> {
     Some(value.unwrap_or_else(|| panic!("{name}={text} is no number")))
 }
 
+/// Where the choices of this run come from.
+fn seed() -> u64 {
+    let seed = setting("LONGHAUL_SEED").unwrap_or_else(rand::random);
+    println!("LONGHAUL_SEED={seed}");
+    seed
+}
+
 /// The text of each number of chunks, from runs that nobody disturbs.
 async fn whole_texts(server: &Server) -> BTreeMap<String, String> {
     let mut client = Client::new(Binding::HttpJson, server.addr());
@@ -61,9 +70,7 @@ async fn whole_texts(server: &Server) -> BTreeMap<String, String> {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn what_was_told_before_a_kill_holds_after_it() {
-    let seed: u64 = setting("LONGHAUL_SEED").unwrap_or_else(rand::random);
-    println!("LONGHAUL_SEED={seed}");
-    let mut dice = StdRng::seed_from_u64(seed);
+    let mut dice = StdRng::seed_from_u64(seed());
     let mut server = Server::start(Store::Sqlite).await;
     let checker = Checker::new(server.addr(), whole_texts(&server).await);
     let ledger = Ledger::default();

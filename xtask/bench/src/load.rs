@@ -72,6 +72,17 @@ pub async fn sends(addr: SocketAddr, connections: usize, length: Duration, text:
 
 /// Exactly `count` blocking sends on `connections` connections; gives the time that they took.
 pub async fn sends_exactly(addr: SocketAddr, connections: usize, count: u64, text: &str) -> Result<Duration> {
+    sends_until(addr, connections, count, text, COMPLETED).await
+}
+
+/// The same, where each answer must show the state `state`.
+pub async fn sends_until(
+    addr: SocketAddr,
+    connections: usize,
+    count: u64,
+    text: &str,
+    state: &'static str,
+) -> Result<Duration> {
     let request = MessageRequest::send(text)?;
     let started = Arc::new(AtomicU64::new(0));
     let begun = Instant::now();
@@ -81,7 +92,7 @@ pub async fn sends_exactly(addr: SocketAddr, connections: usize, count: u64, tex
         let started = Arc::clone(&started);
         clients.spawn(async move {
             while started.fetch_add(1, Ordering::Relaxed) < count {
-                send_one(&mut connection, &mut request).await?;
+                send_in_state(&mut connection, &mut request, state).await?;
             }
             anyhow::Ok(Latencies::default())
         });
@@ -92,10 +103,18 @@ pub async fn sends_exactly(addr: SocketAddr, connections: usize, count: u64, tex
 
 /// One blocking send; gives the body of the answer.
 pub async fn send_one<'a>(connection: &'a mut Connection, request: &mut MessageRequest) -> Result<&'a [u8]> {
+    send_in_state(connection, request, COMPLETED).await
+}
+
+async fn send_in_state<'a>(
+    connection: &'a mut Connection,
+    request: &mut MessageRequest,
+    state: &str,
+) -> Result<&'a [u8]> {
     let body = connection.exchange(request.next()?).await?;
     let text = std::str::from_utf8(body).context("the answer is not text")?;
-    if !text.contains(COMPLETED) {
-        bail!("the task is not completed: {}", excerpt(body));
+    if !text.contains(state) {
+        bail!("the task is not {state}: {}", excerpt(body));
     }
     Ok(body)
 }

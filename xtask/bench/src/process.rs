@@ -104,6 +104,11 @@ impl Process {
         Ok(())
     }
 
+    /// Ends it with SIGKILL and waits.
+    pub async fn kill(mut self) -> Result<()> {
+        self.child.kill().await.context("cannot end the process")
+    }
+
     /// Resident memory in MB (10^6 bytes).
     pub fn resident_mb(&self) -> Result<f64> {
         let status = self.proc_file("status")?;

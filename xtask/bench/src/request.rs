@@ -21,23 +21,31 @@ pub struct MessageRequest {
 impl MessageRequest {
     /// A `SendMessage` with one text part.
     pub fn send(text: &str) -> Result<Self> {
-        Self::new("SendMessage", text)
+        Self::new("SendMessage", text, false)
+    }
+
+    /// A `SendMessage` with one text part that is answered at once.
+    pub fn leave(text: &str) -> Result<Self> {
+        Self::new("SendMessage", text, true)
     }
 
     /// A `SendStreamingMessage` with one text part.
     pub fn stream(text: &str) -> Result<Self> {
-        Self::new("SendStreamingMessage", text)
+        Self::new("SendStreamingMessage", text, false)
     }
 
-    fn new(method: &str, text: &str) -> Result<Self> {
+    fn new(method: &str, text: &str, leave: bool) -> Result<Self> {
         let digits = "0".repeat(ID_DIGITS);
-        let params = serde_json::json!({
+        let mut params = serde_json::json!({
             "message": {
                 "messageId": format!("bench-{digits}"),
                 "role": "ROLE_USER",
                 "parts": [{ "text": text }],
             }
         });
+        if leave && let Some(members) = params.as_object_mut() {
+            members.insert("configuration".to_owned(), serde_json::json!({ "returnImmediately": true }));
+        }
         let bytes = json_rpc(method, &params);
         let start = bytes
             .windows(ID_DIGITS)

@@ -70,10 +70,34 @@ impl Run {
 
     /// Starts the server on `data`.
     pub async fn server_on(&mut self, data: &Path, store: StoreKind, threads: Option<usize>) -> Result<Process> {
+        self.start(data, &["demo-server", "--store", store.name()], threads).await
+    }
+
+    /// Starts the server on `data` with these lines as its configuration.
+    pub async fn server_with(&mut self, data: &Path, store: StoreKind, config: &str) -> Result<Process> {
+        let config = self.config(config)?;
+        self.start(data, &["demo-server", "--store", store.name(), "--config", &config], None).await
+    }
+
+    /// Starts the server of an agent that is this command, on SQLite in `data`.
+    pub async fn agent_on(&mut self, data: &Path, command: &str, config: &str) -> Result<Process> {
+        let config = self.config(config)?;
+        self.start(data, &["serve", "--store", "sqlite", "--exec", command, "--config", &config], None).await
+    }
+
+    fn config(&mut self, lines: &str) -> Result<String> {
+        self.started += 1;
+        let path = self.dir.join(format!("longhaul-{}.toml", self.started));
+        std::fs::write(&path, lines).with_context(|| format!("cannot write {}", path.display()))?;
+        Ok(path.to_str().context("the file's name is not text")?.to_owned())
+    }
+
+    async fn start(&mut self, data: &Path, words: &[&str], threads: Option<usize>) -> Result<Process> {
         self.started += 1;
         let log = self.dir.join(format!("server-{}.log", self.started));
         let data = data.to_str().context("the data folder's name is not text")?;
-        let args = ["demo-server", "--data", data, "--store", store.name()].map(str::to_owned).to_vec();
+        let mut args: Vec<String> = words.iter().map(|&word| word.to_owned()).collect();
+        args.extend(["--data".to_owned(), data.to_owned()]);
         Process::start(Launch { program: &self.server, args, log, threads }).await
     }
 

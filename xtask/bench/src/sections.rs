@@ -2,6 +2,7 @@
 
 mod cpu;
 mod disk;
+mod leases;
 mod list;
 mod memory;
 mod sends;
@@ -30,12 +31,14 @@ pub enum SectionName {
     Memory,
     /// `ListTasks` on small and large folders.
     List,
+    /// Restarts, leases that run out, and starts of turns.
+    Leases,
 }
 
 impl SectionName {
     /// All sections, in the order in which they run.
-    pub const ALL: [Self; 7] =
-        [Self::Disk, Self::Sends, Self::Loop, Self::Streams, Self::Cpu, Self::Memory, Self::List];
+    pub const ALL: [Self; 8] =
+        [Self::Disk, Self::Sends, Self::Loop, Self::Streams, Self::Cpu, Self::Memory, Self::List, Self::Leases];
 
     fn name(self) -> &'static str {
         match self {
@@ -46,6 +49,7 @@ impl SectionName {
             Self::Cpu => "cpu",
             Self::Memory => "memory",
             Self::List => "list",
+            Self::Leases => "leases",
         }
     }
 }
@@ -66,5 +70,6 @@ async fn dispatch(name: SectionName, run: &mut Run, figures: &mut Vec<Figure>) -
         SectionName::Cpu => cpu::measure(run, figures).await,
         SectionName::Memory => memory::measure(run, figures).await,
         SectionName::List => list::measure(run, figures).await,
+        SectionName::Leases => leases::measure(run, figures).await,
     }
 }

@@ -93,7 +93,15 @@ const RULES: &[Rule] = &[
 const STORE_AND_ITS_OWN: &[&str] = &["longhaul-store", "longhaul-protocol", "longhaul-lifecycle"];
 
 /// Packages of tests and tools, which no rule binds and none of the others may use.
-const TOOLS: &[&str] = &["longhaul-testkit", "longhaul-tests", "longhaul-bench", "longhaul-codegen", "xtask"];
+const TOOLS: &[&str] = &[
+    "longhaul-testkit",
+    "longhaul-tests",
+    "longhaul-model-tests",
+    "longhaul-simulation",
+    "longhaul-bench",
+    "longhaul-codegen",
+    "xtask",
+];
 
 /// Every edge and path that a rule forbids, as a sentence.
 pub fn check(graph: &Graph) -> Vec<String> {

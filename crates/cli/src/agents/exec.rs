@@ -10,13 +10,13 @@ use tokio::io::AsyncRead;
 use tokio_util::sync::CancellationToken;
 
 use super::lines::{Line, Lines};
-use super::process::{CommandSpec, Process, SharedSpec, failure, feed, stop_when_canceled, tail, watch};
+use super::process::{CommandSpec, Process, SharedSpec, feed, outcome, stop_when_canceled, tail, watch};
 
 /// How long one chunk may be, in bytes: a longer line becomes several.
 pub const CHUNK_BYTES_MAX: usize = 64 * 1024;
 
 /// Runs a command for each turn. The message's text is its stdin, each line of its stdout a chunk of the artifact
-/// `output`, exit code 0 the end of the work and any other a failure.
+/// `output`, exit code 0 the end of the work, 75 a wish to be tried again, and any other a failure.
 #[derive(Debug)]
 pub struct ExecAgent {
     spec: SharedSpec,
@@ -63,10 +63,7 @@ impl Agent for ExecAgent {
         if canceled {
             return Ok(Outcome::Canceled(None));
         }
-        Ok(match failure(status, &stderr) {
-            None => Outcome::Complete(None),
-            Some(why) => Outcome::Fail(Some(vec![text_part(why)])),
-        })
+        outcome(status, &stderr)
     }
 }
 

@@ -13,7 +13,7 @@ use tokio_util::sync::CancellationToken;
 
 use super::json_line::{FromAgent, cancel_line, message_line, parse, turn_line};
 use super::lines::{Line, Lines};
-use super::process::{CommandSpec, Group, Process, SharedSpec, failure, tail, wait_for, watch};
+use super::process::{CommandSpec, Group, Process, SharedSpec, outcome, tail, try_again, wait_for, watch};
 
 /// How long a line of the agent may be, in bytes.
 pub const LINE_BYTES_MAX: usize = 16 * 1024 * 1024;
@@ -44,6 +44,8 @@ impl ExecJsonlAgent {
 enum Heard {
     /// It said its last word.
     End(Outcome),
+    /// It wants to be tried again, for this reason.
+    Retry(String),
     /// Its output ended without one.
     Nothing,
     /// It wrote what is no line of the protocol; says which, and why.
@@ -78,7 +80,7 @@ impl Agent for ExecJsonlAgent {
             let heard = listen(&mut lines, &writer, &moments).await;
             moments.over.cancel();
             match &heard {
-                Ok(Heard::End(_) | Heard::Nothing) => lines.discard(&moments.ended).await,
+                Ok(Heard::End(_) | Heard::Retry(_) | Heard::Nothing) => lines.discard(&moments.ended).await,
                 Ok(Heard::Invalid(_)) | Err(_) => group.signal(Signal::KILL),
             }
             heard
@@ -104,15 +106,13 @@ impl Agent for ExecJsonlAgent {
         let (heard, (), stderr, (status, canceled)) =
             tokio::join!(listening, feeding, tail(pipes.stderr, &moments.ended), watching);
         let status = status.map_err(|error| AgentError::new(format!("cannot wait for the command: {error}")))?;
-        Ok(match heard? {
-            Heard::End(outcome) => outcome,
-            Heard::Nothing | Heard::Invalid(_) if canceled => Outcome::Canceled(None),
-            Heard::Invalid(why) => Outcome::Fail(Some(vec![text_part(why)])),
-            Heard::Nothing => match failure(status, &stderr) {
-                None => Outcome::Complete(None),
-                Some(why) => Outcome::Fail(Some(vec![text_part(why)])),
-            },
-        })
+        match heard? {
+            Heard::End(outcome) => Ok(outcome),
+            Heard::Retry(_) | Heard::Nothing | Heard::Invalid(_) if canceled => Ok(Outcome::Canceled(None)),
+            Heard::Retry(reason) => Err(try_again(&reason)),
+            Heard::Invalid(why) => Ok(Outcome::Fail(Some(vec![text_part(why)]))),
+            Heard::Nothing => outcome(status, &stderr),
+        }
     }
 }
 
@@ -133,6 +133,12 @@ async fn listen(
         let done = match parsed {
             Ok(FromAgent::Progress { parts, metadata }) => writer.progress(Some(parts), metadata).await,
             Ok(FromAgent::Artifact(piece)) => writer.artifact(piece).await,
+            Ok(FromAgent::Checkpoint(data)) => match writer.checkpoint(data.into()).await {
+                Err(TurnError::TooLarge { bytes, bytes_max }) => {
+                    return Ok(invalid(number, &format!("data is {bytes} bytes long, {bytes_max} are allowed")));
+                }
+                done => done,
+            },
             Ok(FromAgent::Inbox) => {
                 moments.wants_mail.cancel();
                 Ok(())
@@ -141,6 +147,7 @@ async fn listen(
                 return Ok(invalid(number, "nobody asked for the task to be canceled"));
             }
             Ok(FromAgent::End(outcome)) => return Ok(Heard::End(outcome)),
+            Ok(FromAgent::Retry(reason)) => return Ok(Heard::Retry(reason)),
             Err(why) => return Ok(invalid(number, &why)),
         };
         match done {

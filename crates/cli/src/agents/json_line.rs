@@ -2,11 +2,12 @@
 
 use std::time::Duration;
 
-use longhaul_engine::{AgentError, ArtifactPiece, Outcome, Turn, text_part};
+use longhaul_engine::{AgentError, ArtifactPiece, Outcome, Turn, TurnError, text_part};
 use longhaul_protocol::rules::FieldRules as _;
 use longhaul_protocol::wire::{self, Part};
 use longhaul_protocol::{JsonObject, Message};
-use serde::{Deserialize, Serialize};
+use serde::{Deserialize, Deserializer, Serialize};
+use serde_json::value::RawValue;
 
 /// How many messages of the history a turn comes with: the latest.
 const HISTORY_MAX: usize = 100;
@@ -21,6 +22,7 @@ enum ToAgent<'a> {
         task_id: &'a str,
         context_id: &'a str,
         attempt: u32,
+        epoch: u64,
         first: bool,
         resumed: bool,
         message: &'a wire::Message,
@@ -29,6 +31,8 @@ enum ToAgent<'a> {
         extensions: &'a [String],
         #[serde(skip_serializing_if = "Option::is_none")]
         metadata: Option<&'a JsonObject>,
+        #[serde(skip_serializing_if = "Option::is_none")]
+        checkpoint: Option<Box<RawValue>>,
     },
     Message {
         message: &'a wire::Message,
@@ -51,15 +55,30 @@ pub async fn turn_line(turn: &Turn) -> Result<Vec<u8>, AgentError> {
         task_id: turn.task_id().as_str(),
         context_id: turn.context_id().as_str(),
         attempt: turn.attempt(),
+        epoch: turn.epoch(),
         first: turn.is_first(),
         resumed: turn.is_resumed(),
         message: turn.message().as_wire(),
-        history: turn.history(HISTORY_MAX).await?,
+        history: turn.history(HISTORY_MAX).await.map_err(unread)?,
         accepted_output_modes: &request.accepted_output_modes,
         extensions: &request.extensions,
         metadata: request.metadata.as_ref(),
+        checkpoint: last_checkpoint(turn).await?,
     }
     .to_line()
+}
+
+/// What the agent has stored, as it wrote it.
+async fn last_checkpoint(turn: &Turn) -> Result<Option<Box<RawValue>>, AgentError> {
+    let Some(data) = turn.last_checkpoint().await.map_err(unread)? else { return Ok(None) };
+    let json = serde_json::from_slice(&data);
+    // Another kind of agent may have served this task before.
+    json.map(Some).map_err(|error| AgentError::new(format!("the task's checkpoint is no JSON: {error}")))
+}
+
+/// A store that can't read now may be able to at the next attempt.
+fn unread(error: TurnError) -> AgentError {
+    AgentError::transient(error).with_reason("the task could not be read")
 }
 
 /// A message that arrived during the turn.
@@ -80,8 +99,12 @@ pub enum FromAgent {
         metadata: Option<JsonObject>,
     },
     Artifact(ArtifactPiece),
+    /// It stores this JSON for its next attempt or turn.
+    Checkpoint(String),
     /// It wants to be told of messages that arrive.
     Inbox,
+    /// It wants the turn to be tried again, for this reason.
+    Retry(String),
     /// The turn's last word.
     End(Outcome),
 }
@@ -100,6 +123,13 @@ struct Members {
     last_chunk: Option<bool>,
     metadata: Option<JsonObject>,
     resume_after_ms: Option<u64>,
+    #[serde(default, deserialize_with = "given")]
+    data: Option<Box<RawValue>>,
+}
+
+/// `null` is a value like any other.
+fn given<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<Box<RawValue>>, D::Error> {
+    Box::<RawValue>::deserialize(deserializer).map(Some)
 }
 
 /// Reads a line.
@@ -114,7 +144,12 @@ pub fn parse(line: &[u8]) -> Result<FromAgent, String> {
     let parsed = match kind.as_str() {
         "progress" => FromAgent::Progress { parts: members.said(&kind)?, metadata: members.metadata.take() },
         "artifact" => FromAgent::Artifact(members.artifact(&kind)?),
+        "checkpoint" => {
+            let data = members.data.take().ok_or("a line of type \"checkpoint\" needs data")?;
+            FromAgent::Checkpoint(data.get().to_owned())
+        }
         "inbox" => FromAgent::Inbox,
+        "retry" => FromAgent::Retry(members.text.take().unwrap_or_default()),
         "input_required" => FromAgent::End(Outcome::RequireInput(members.said(&kind)?)),
         "auth_required" => {
             let resume_after = members.resume_after()?;
@@ -132,7 +167,8 @@ pub fn parse(line: &[u8]) -> Result<FromAgent, String> {
     }
 }
 
-const TYPES: &str = "progress, artifact, inbox, input_required, auth_required, complete, fail, reject, canceled";
+const TYPES: &str = "progress, artifact, checkpoint, inbox, input_required, auth_required, complete, fail, reject, \
+                     canceled, retry";
 
 impl Members {
     /// The parts, or the text as the only one.
@@ -193,6 +229,7 @@ impl Members {
             ("lastChunk", self.last_chunk.is_some()),
             ("metadata", self.metadata.is_some()),
             ("resumeAfterMs", self.resume_after_ms.is_some()),
+            ("data", self.data.is_some()),
         ];
         all.into_iter().find(|(_, given)| *given).map(|(name, _)| name)
     }
@@ -220,7 +257,11 @@ mod tests {
         let cases = [
             (r#"{"type":"progress","text":"half"}"#, FromAgent::Progress { parts: text("half"), metadata: None }),
             (r#"{"type":"artifact","artifactId":"a","parts":[{"data":null}],"append":true,"lastChunk":true}"#, FromAgent::Artifact(artifact)),
+            (r#"{"type":"checkpoint","data":{"a": [1.50, null]}}"#, FromAgent::Checkpoint(r#"{"a": [1.50, null]}"#.to_owned())),
+            (r#"{"type":"checkpoint","data":null}"#, FromAgent::Checkpoint("null".to_owned())),
             (r#"{"type":"inbox"}"#, FromAgent::Inbox),
+            (r#"{"type":"retry","text":"busy"}"#, FromAgent::Retry("busy".to_owned())),
+            (r#"{"type":"retry"}"#, FromAgent::Retry(String::new())),
             (r#"{"type":"input_required","text":"which?"}"#, FromAgent::End(Outcome::RequireInput(text("which?")))),
             (r#"{"type":"auth_required","text":"log in","resumeAfterMs":1500}"#, FromAgent::End(asks)),
             (r#"{"type":"complete"}"#, FromAgent::End(Outcome::Complete(None))),
@@ -243,6 +284,9 @@ mod tests {
             (r#"{"type":"complete","tetx":"x"}"#, "unknown field `tetx`"),
             (r#"{"type":"complete","append":true}"#, "no member \"append\""),
             (r#"{"type":"progress"}"#, "needs text or parts"),
+            (r#"{"type":"checkpoint"}"#, "needs data"),
+            (r#"{"type":"complete","data":1}"#, "no member \"data\""),
+            (r#"{"type":"retry","parts":[{"text":"x"}]}"#, "no member \"parts\""),
             (r#"{"type":"input_required"}"#, "needs text or parts"),
             (r#"{"type":"artifact","text":"x"}"#, "needs artifactId"),
             (r#"{"type":"fail","text":"x","parts":[]}"#, "both text and parts"),

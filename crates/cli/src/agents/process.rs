@@ -9,7 +9,8 @@ use std::process::{ExitStatus, Stdio};
 use std::sync::Arc;
 use std::time::Duration;
 
-use longhaul_engine::{AgentError, Turn};
+use longhaul_engine::{AgentError, Outcome, Turn, text_part};
+use rustix::io::Errno;
 use rustix::process::{Pid, Signal, kill_process_group};
 use tokio::io::{AsyncRead, AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::process::{Child, ChildStderr, ChildStdin, ChildStdout, Command};
@@ -19,6 +20,12 @@ use tokio_util::sync::CancellationToken;
 pub const STDERR_CHARS_MAX: usize = 2_000;
 /// A character has at most four bytes, so this holds that many characters whatever they are.
 const STDERR_BYTES_MAX: usize = 4 * STDERR_CHARS_MAX;
+/// How much of what was said about one attempt is kept with the task, in characters: there may be many attempts.
+const REASON_CHARS_MAX: usize = 300;
+/// How much longer it may be with the exit code before it.
+const REASON_PREFIX_MAX: usize = 20;
+/// The exit code by which a command says that it is worth trying again: EX_TEMPFAIL.
+const TRY_AGAIN: i32 = 75;
 /// A variable longer than this keeps the command from starting on some systems.
 const MODES_BYTES_MAX: usize = 32 * 1024;
 /// How long output is waited for after the command has ended, should a process that left its group hold the pipe.
@@ -58,6 +65,7 @@ impl CommandSpec {
         command.env("LONGHAUL_CONTEXT_ID", turn.context_id().as_str());
         command.env("LONGHAUL_MESSAGE_ID", turn.message().id().as_str());
         command.env("LONGHAUL_ATTEMPT", turn.attempt().to_string());
+        command.env("LONGHAUL_LEASE_EPOCH", turn.epoch().to_string());
         command.env("LONGHAUL_ACCEPTED_OUTPUT_MODES", joined(&turn.request().accepted_output_modes));
         command
     }
@@ -118,10 +126,7 @@ impl Group {
 impl Process {
     /// Starts the command of a turn.
     pub fn start(spec: &CommandSpec, turn: &Turn) -> Result<(Self, Pipes), AgentError> {
-        let mut child = spec
-            .to_command(turn)
-            .spawn()
-            .map_err(|error| AgentError::new(format!("cannot start the command: {error}")))?;
+        let mut child = spec.to_command(turn).spawn().map_err(not_started)?;
         let pid = child.id().and_then(|pid| i32::try_from(pid).ok()).and_then(Pid::from_raw);
         let pipes = (child.stdin.take(), child.stdout.take(), child.stderr.take());
         let process = Self { child, group: Group(pid) };
@@ -223,7 +228,7 @@ pub async fn watch(
 }
 
 /// What is said of a command that did not end well; `None` for exit code 0.
-pub fn failure(status: ExitStatus, stderr: &str) -> Option<String> {
+fn failure(status: ExitStatus, stderr: &str) -> Option<String> {
     let how = match (status.code(), status.signal()) {
         (Some(0), _) => return None,
         (Some(code), _) => format!("the command ended with exit code {code}"),
@@ -231,6 +236,42 @@ pub fn failure(status: ExitStatus, stderr: &str) -> Option<String> {
         (None, None) => "the command ended in an unknown way".to_owned(),
     };
     Some(if stderr.is_empty() { how } else { format!("{how}: {stderr}") })
+}
+
+/// What a command that did not end well means for its turn: the task has failed, or the turn is tried again.
+pub fn outcome(status: ExitStatus, stderr: &str) -> Result<Outcome, AgentError> {
+    match failure(status, stderr) {
+        None => Ok(Outcome::Complete(None)),
+        Some(_) if status.code() == Some(TRY_AGAIN) => {
+            let how = format!("exit code {TRY_AGAIN}");
+            Err(try_again(&if stderr.is_empty() { how } else { format!("{how}: {}", end_of(stderr)) }))
+        }
+        Some(why) => Ok(Outcome::Fail(Some(vec![text_part(why)]))),
+    }
+}
+
+/// The wish of a command for another attempt. Callers may read the reason.
+pub fn try_again(reason: &str) -> AgentError {
+    let reason: String = reason.chars().take(REASON_CHARS_MAX + REASON_PREFIX_MAX).collect();
+    AgentError::transient(format!("the command asks for another attempt: {reason}")).with_reason(reason)
+}
+
+/// The end of what a command has said of one attempt.
+fn end_of(stderr: &str) -> String {
+    let surplus = stderr.chars().count().saturating_sub(REASON_CHARS_MAX);
+    stderr.chars().skip(surplus).collect()
+}
+
+/// A machine that is out of processes, files or memory for now may have some at the next attempt.
+fn not_started(error: std::io::Error) -> AgentError {
+    let short = [Errno::AGAIN, Errno::NOMEM, Errno::MFILE, Errno::NFILE, Errno::TXTBSY];
+    let passes = error.raw_os_error().is_some_and(|code| short.iter().any(|errno| errno.raw_os_error() == code));
+    let cause = format!("cannot start the command: {error}");
+    if passes {
+        AgentError::transient(cause).with_reason("the command could not be started")
+    } else {
+        AgentError::new(cause)
+    }
 }
 
 fn signal_name(number: i32) -> String {

@@ -45,12 +45,22 @@ pub struct Bench {
 
 impl Bench {
     pub async fn new(agent: impl Agent + 'static) -> Self {
+        Self::with(agent, Config::default()).await
+    }
+
+    /// With attempts that come one right after the other.
+    pub async fn hasty(agent: impl Agent + 'static) -> Self {
+        let soon = Duration::from_millis(1);
+        Self::with(agent, Config { backoff_min: soon, backoff_max: soon, ..Config::default() }).await
+    }
+
+    pub async fn with(agent: impl Agent + 'static, config: Config) -> Self {
         let engine = Engine::new(EngineParts {
             store: Arc::new(MemoryStore::new()),
             agent: Arc::new(agent),
             clock: Arc::new(SystemClock::new()),
             ids: Arc::new(RandomIds::default()),
-            config: Config::default(),
+            config,
         });
         engine.start().await.expect("it starts");
         Self { engine, next: AtomicU64::new(1) }

@@ -10,8 +10,8 @@ use toml::Table;
 use super::layer::{check_filter, check_listen, check_public_url, postgres_is_not_here};
 use super::section::{Document, Section};
 use super::{
-    AgentCommand, AgentSettings, ConfigError, LogFormat, LogSettings, ServerSettings, Settings, StoreKind,
-    StoreSettings,
+    AgentCommand, AgentSettings, ConfigError, LogFormat, LogSettings, RetentionSettings, ServerSettings, Settings,
+    StoreKind, StoreSettings, duration,
 };
 
 /// The file that is read when none is named, if it is there.
@@ -83,6 +83,7 @@ fn apply(settings: &mut Settings, mut root: Section<'_>) -> Result<(), ConfigErr
     server(&mut settings.server, root.section("server")?)?;
     store(&mut settings.store, root.section("store")?)?;
     agent(&mut settings.agent, root.section("agent")?)?;
+    retention(&mut settings.retention, root.section("retention")?)?;
     log(&mut settings.log, root.section("log")?)?;
     settings.card.apply(root.section("card")?)?;
     root.finish()
@@ -161,6 +162,7 @@ fn agent(agent: &mut AgentSettings, mut section: Section<'_>) -> Result<(), Conf
         agent.workers_max = Some(workers);
     }
     section.set_number("attempts_max", &mut agent.attempts_max, 1..=100)?;
+    leases(agent, &mut section)?;
     section.set_duration("cancel_grace", &mut agent.cancel_grace, Duration::ZERO..=Duration::from_secs(300))?;
     section.set_duration(
         "accept_timeout",
@@ -175,6 +177,45 @@ fn agent(agent: &mut AgentSettings, mut section: Section<'_>) -> Result<(), Conf
     section.set_duration("dedup_window", &mut agent.dedup_window, Duration::from_secs(1)..=365 * DAY)?;
     section.finish()
 }
+
+/// How long an attempt may take, and what comes after one that came to nothing.
+fn leases(agent: &mut AgentSettings, section: &mut Section<'_>) -> Result<(), ConfigError> {
+    let (millis, hour) = (Duration::from_millis, Duration::from_secs(3600));
+    section.set_duration("backoff_min", &mut agent.backoff_min, millis(10)..=hour)?;
+    section.set_duration("backoff_max", &mut agent.backoff_max, millis(10)..=DAY)?;
+    if agent.backoff_min > agent.backoff_max {
+        let (min, max) = (duration::format(agent.backoff_min), duration::format(agent.backoff_max));
+        let message = format_args!("is {min}, which is more than agent.backoff_max, {max}");
+        return Err(section.error("backoff_min", message, "lower backoff_min, or raise backoff_max"));
+    }
+    section.set_duration("lease_duration", &mut agent.lease_duration, LEASE_MIN..=hour)?;
+    section.set_duration("turn_duration_max", &mut agent.turn_duration_max, millis(1000)..=365 * DAY)?;
+    section.set_duration_or("off", "inactivity_max", &mut agent.inactivity_max, millis(1000)..=365 * DAY)?;
+    section.set_number("backlog_max", &mut agent.backlog_max, 1..=1_000_000_000)?;
+    section.set_number("checkpoint_bytes_max", &mut agent.checkpoint_bytes_max, 1..=16 * 1024 * 1024)
+}
+
+/// Renewed at a third, so this is a heartbeat every 100 ms.
+const LEASE_MIN: Duration = Duration::from_millis(300);
+
+fn retention(retention: &mut RetentionSettings, mut section: Section<'_>) -> Result<(), ConfigError> {
+    let kept = &mut retention.kept;
+    for (key, to) in [
+        ("completed", &mut kept.completed),
+        ("failed", &mut kept.failed),
+        ("canceled", &mut kept.canceled),
+        ("rejected", &mut kept.rejected),
+    ] {
+        section.set_duration_or("never", key, to, Duration::ZERO..=KEPT_MAX)?;
+    }
+    let second = Duration::from_secs(1);
+    section.set_duration_or("off", "stale_after", &mut retention.stale_after, second..=KEPT_MAX)?;
+    section.set_duration("housekeeping_interval", &mut retention.housekeeping_interval, second..=DAY)?;
+    section.finish()
+}
+
+/// How long a task may be kept for a time that ends.
+const KEPT_MAX: Duration = Duration::from_secs(3650 * 24 * 60 * 60);
 
 pub fn a_command(command: &str) -> Result<(), String> {
     if command.trim().is_empty() { Err("a command line for /bin/sh".to_owned()) } else { Ok(()) }

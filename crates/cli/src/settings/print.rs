@@ -1,10 +1,12 @@
 //! The effective settings as a file that would say the same.
 
+use std::path::Path;
+use std::time::Duration;
+
 use longhaul_engine::DedupMode;
 use longhaul_protocol::wire::{AgentExtension, AgentSkill};
 use longhaul_store_sqlite::Synchronous;
 use serde_json::Value as Json;
-use std::path::Path;
 use toml::{Table, Value};
 
 use super::{AgentCommand, AgentSettings, CardSettings, LogFormat, Settings, StoreKind, duration};
@@ -20,6 +22,7 @@ impl Settings {
         root.insert("store".to_owned(), self.store().into());
         root.insert("agent".to_owned(), agent(&self.agent).into());
         root.insert("card".to_owned(), card(&self.card).into());
+        root.insert("retention".to_owned(), self.retention().into());
         root.insert("log".to_owned(), self.log().into());
         root.to_string()
     }
@@ -55,6 +58,17 @@ impl Settings {
         table.0
     }
 
+    fn retention(&self) -> Table {
+        let (kept, mut table) = (&self.retention.kept, Writer::default());
+        table.duration_or("never", "completed", kept.completed);
+        table.duration_or("never", "failed", kept.failed);
+        table.duration_or("never", "canceled", kept.canceled);
+        table.duration_or("never", "rejected", kept.rejected);
+        table.duration_or("off", "stale_after", self.retention.stale_after);
+        table.text("housekeeping_interval", duration::format(self.retention.housekeeping_interval));
+        table.0
+    }
+
     fn log(&self) -> Table {
         let mut table = Writer::default();
         let format = match self.log.format {
@@ -82,6 +96,13 @@ fn agent(agent: &AgentSettings) -> Table {
         table.number("workers_max", workers);
     }
     table.number("attempts_max", agent.attempts_max as usize);
+    table.text("backoff_min", duration::format(agent.backoff_min));
+    table.text("backoff_max", duration::format(agent.backoff_max));
+    table.text("lease_duration", duration::format(agent.lease_duration));
+    table.text("turn_duration_max", duration::format(agent.turn_duration_max));
+    table.duration_or("off", "inactivity_max", agent.inactivity_max);
+    table.number("backlog_max", usize::try_from(agent.backlog_max).unwrap_or(usize::MAX));
+    table.number("checkpoint_bytes_max", agent.checkpoint_bytes_max);
     table.text("cancel_grace", duration::format(agent.cancel_grace));
     table.text("accept_timeout", duration::format(agent.accept_timeout));
     let dedup = match agent.dedup {
@@ -168,6 +189,10 @@ impl Writer {
 
     fn number(&mut self, key: &str, number: usize) {
         self.put(key, i64::try_from(number).unwrap_or(i64::MAX));
+    }
+
+    fn duration_or(&mut self, none: &str, key: &str, duration: Option<Duration>) {
+        self.text(key, duration.map_or_else(|| none.to_owned(), duration::format));
     }
 
     fn list(&mut self, key: &str, texts: &[String]) {

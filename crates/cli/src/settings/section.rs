@@ -149,15 +149,42 @@ impl<'a> Section<'a> {
         to: &mut Duration,
         range: RangeInclusive<Duration>,
     ) -> Result<(), ConfigError> {
-        let Some(value) = self.value(key) else { return Ok(()) };
-        let wanted =
-            format!("a duration between {} and {}", duration::format(*range.start()), duration::format(*range.end()));
-        match value.as_str().and_then(duration::parse) {
-            Some(given) if range.contains(&given) => *to = given,
-            Some(_) => return Err(self.wrong(key, value, &wanted, "choose a duration in that range")),
-            None => return Err(self.wrong(key, value, &wanted, EXAMPLE_DURATION)),
+        if let Some(value) = self.value(key) {
+            *to = self.duration(key, value, "", &range)?;
         }
         Ok(())
+    }
+
+    /// Puts a duration where it belongs, or `None` for the word that stands for none, if it is there.
+    pub fn set_duration_or(
+        &mut self,
+        none: &'static str,
+        key: &'static str,
+        to: &mut Option<Duration>,
+        range: RangeInclusive<Duration>,
+    ) -> Result<(), ConfigError> {
+        match self.value(key) {
+            None => {}
+            Some(value) if value.as_str() == Some(none) => *to = None,
+            Some(value) => *to = Some(self.duration(key, value, &format!("{none:?}, or "), &range)?),
+        }
+        Ok(())
+    }
+
+    fn duration(
+        &self,
+        key: &str,
+        value: &Value,
+        or: &str,
+        range: &RangeInclusive<Duration>,
+    ) -> Result<Duration, ConfigError> {
+        let (from, to) = (duration::format(*range.start()), duration::format(*range.end()));
+        let wanted = format!("{or}a duration between {from} and {to}");
+        match value.as_str().and_then(duration::parse) {
+            Some(given) if range.contains(&given) => Ok(given),
+            Some(_) => Err(self.wrong(key, value, &wanted, "choose a duration in that range")),
+            None => Err(self.wrong(key, value, &wanted, EXAMPLE_DURATION)),
+        }
     }
 
     /// Puts one of several choices where it belongs, if it is there.

@@ -38,6 +38,13 @@ working_dir = "/srv"
 env_pass = ["PATH"]
 workers_max = 3
 attempts_max = 1
+backoff_min = "2s"
+backoff_max = "90s"
+lease_duration = "300ms"
+turn_duration_max = "2h"
+inactivity_max = "5m"
+backlog_max = 9
+checkpoint_bytes_max = 4096
 cancel_grace = "1500ms"
 accept_timeout = "1s"
 dedup = "always"
@@ -66,6 +73,13 @@ uri = "urn:example:x"
 description = "X"
 required = true
 params = { depth = 3, names = ["a"], inner = { flag = false } }
+[retention]
+completed = "1h"
+failed = "never"
+canceled = "0s"
+rejected = "30d"
+stale_after = "12h"
+housekeeping_interval = "10s"
 [log]
 level = "warn,longhaul_engine=debug"
 format = "json"
@@ -143,6 +157,14 @@ fn wrong_values_name_key_value_and_what_is_allowed() {
         ("server.body_bytes_max = 5", "server.body_bytes_max is 5, and must be a whole number between 1024 and 1073741824"),
         ("agent.attempts_max = -1", "agent.attempts_max is -1, and must be a whole number between 1 and 100"),
         ("agent.attempts_max = '3'", "agent.attempts_max is \"3\", and must be a whole number"),
+        ("agent.lease_duration = '200ms'", "agent.lease_duration is \"200ms\", and must be a duration between 300ms and 1h"),
+        ("agent.backoff_min = '2m'", "agent.backoff_min is 2m, which is more than agent.backoff_max, 1m"),
+        ("agent.inactivity_max = 'never'", "agent.inactivity_max is \"never\", and must be \"off\", or a duration between 1s and 365d"),
+        ("agent.backlog_max = 0", "agent.backlog_max is 0, and must be a whole number between 1 and"),
+        ("agent.checkpoint_bytes_max = '1M'", "must be a whole number"),
+        ("retention.failed = 'off'", "retention.failed is \"off\", and must be \"never\", or a duration between 0s and 3650d"),
+        ("retention.stale_after = '1ms'", "retention.stale_after is \"1ms\", and must be \"off\", or a duration between 1s"),
+        ("retention.housekeeping_interval = 60", "retention.housekeeping_interval is 60, and must be a duration between 1s and 24h"),
         ("store.kind = 'sqlit'", "store.kind is \"sqlit\", and must be one of sqlite, memory"),
         ("store.kind = 'postgres://db/x'", "PostgreSQL is not supported in this version"),
         ("store.synchronous = 'off'", "must be one of full, normal"),
@@ -190,7 +212,8 @@ fn every_key_is_in_the_reference() {
     let reference = include_str!("../../../../docs/config.md");
     for key in all_keys() {
         let (section, name) = key.rsplit_once('.').unwrap_or(("", &key));
-        let tables = ["server", "store", "agent", "card", "log", "card.provider", "card.skills", "card.extensions"];
+        let tables =
+            ["server", "store", "agent", "retention", "card", "log", "card.provider", "card.skills", "card.extensions"];
         let heading = reference.contains(&format!("[{key}]"));
         let row = reference.contains(&format!("| `{name}` |")) && reference.contains(&format!("[{section}]"));
         assert!(if tables.contains(&&*key) { heading } else { row }, "docs/config.md lacks {key}");
@@ -237,4 +260,21 @@ fn the_card_says_what_the_file_says() {
     assert_eq!(engine.input_modes, ["text/*", "image/png"]);
     assert_eq!((engine.workers_max, engine.attempts_max), (3, 1));
     assert_eq!(Settings::default().engine(served).workers_max, 64);
+}
+
+#[test]
+fn the_engine_is_told_of_leases_and_retention() {
+    let seconds = Duration::from_secs;
+    let config = read(WHOLE).expect("it is read").engine(ServedAgent::ExecJsonl("x"));
+    assert_eq!((config.backoff_min, config.backoff_max), (seconds(2), seconds(90)));
+    assert_eq!(config.lease_duration, Duration::from_millis(300));
+    assert_eq!((config.turn_duration_max, config.inactivity_max), (seconds(7200), Some(seconds(300))));
+    assert_eq!((config.backlog_max, config.checkpoint_bytes_max), (9, 4096));
+    assert_eq!((config.stale_after, config.housekeeping_interval), (Some(seconds(12 * 3600)), seconds(10)));
+    let kept = [Some(seconds(3600)), None, Some(Duration::ZERO), Some(seconds(30 * 24 * 3600))];
+    assert_eq!(config.retention.by_state().map(|(_, kept_for)| kept_for), kept);
+
+    let off = read("agent.inactivity_max = 'off'\nretention.stale_after = 'off'\nretention.rejected = 'never'");
+    let config = off.expect("it is read").engine(ServedAgent::Demo);
+    assert_eq!((config.inactivity_max, config.stale_after, config.retention.rejected), (None, None, None));
 }

@@ -11,9 +11,15 @@ mod world;
 
 mod agents;
 mod cancels;
+mod checkpoints;
+mod housekeeping;
+mod leases;
+mod line;
 mod lists;
 mod recovery;
 mod retries;
+mod retrying;
 mod sends;
+mod shutdown;
 mod streams;
 mod turns;

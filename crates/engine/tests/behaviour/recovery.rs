@@ -31,6 +31,10 @@ on_each_store! {
             if attempt == 1 {
                 task_id = mortal.send(send("go").immediately()).await.id;
             }
+            if attempt == 3 {
+                // The second attempt comes at once, the third after a while.
+                place.clock.pass(BACKOFF).await;
+            }
             gate.reached(1).await;
             assert_eq!(mortal.agent.runs()[0].attempt, attempt);
             mortal.kill();

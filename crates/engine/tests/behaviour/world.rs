@@ -6,19 +6,25 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
 use longhaul_engine::{
-    Config, Engine, EngineError, EngineParts, EventStream, HistoryLimit, Scope, SendReply, Store, StreamItem,
-    SubscribeRequest,
+    Clock, Config, Engine, EngineError, EngineParts, EventStream, HistoryLimit, Scope, SendReply, Store, StreamItem,
+    SubscribeRequest, TasksQuery,
 };
-use longhaul_protocol::{Owner, TaskState, Timestamp, json, wire};
+use longhaul_lifecycle::TaskHead;
+use longhaul_protocol::{Owner, TaskId, TaskState, Timestamp, json, wire};
 use longhaul_store::MemoryStore;
 use longhaul_store_sqlite::{SqliteConfig, SqliteStore};
-use longhaul_testkit::{CountedIds, FaultStore, ManualClock, ScriptedAgent, SendBuilder};
+use longhaul_testkit::{CountedIds, FaultStore, Gate, ManualClock, ScriptedAgent, SendBuilder};
 use tokio::task::JoinHandle;
 
 /// How long a canceled turn has in these tests; nobody else sleeps for this time.
 pub const GRACE: Duration = Duration::from_secs(7);
 /// How long the agent has to accept in these tests.
 pub const ACCEPT: Duration = Duration::from_secs(5);
+/// How long a turn waits before its third attempt: a second, of which jitter takes a quarter.
+pub const BACKOFF: Duration = Duration::from_millis(750);
+/// How long a lease lasts in tests that look at it, and how often it is renewed: nobody else sleeps for a third of this.
+pub const LEASE: Duration = Duration::from_secs(31);
+pub const BEAT: Duration = Duration::from_millis(10_333);
 /// After which time a test that waits is said to hang.
 pub const HANGS: Duration = Duration::from_secs(30);
 
@@ -73,13 +79,43 @@ impl Place {
 
     /// An engine that has not been started.
     pub fn idle(&self, agent: &Arc<ScriptedAgent>, config: Config) -> Engine {
+        self.engine_on(&self.store, &self.clock, agent, config)
+    }
+
+    fn engine_on(
+        &self,
+        store: &Arc<FaultStore>,
+        clock: &Arc<ManualClock>,
+        agent: &Arc<ScriptedAgent>,
+        config: Config,
+    ) -> Engine {
         Engine::new(EngineParts {
-            store: Arc::clone(&self.store) as Arc<dyn Store>,
+            store: Arc::clone(store) as Arc<dyn Store>,
             agent: Arc::clone(agent) as _,
-            clock: Arc::clone(&self.clock) as _,
+            clock: Arc::clone(clock) as _,
             ids: Arc::clone(&self.ids) as _,
             config,
         })
+    }
+
+    /// A running engine with faults of its own in front of the store.
+    pub async fn faulty(&self, agent: ScriptedAgent, config: Config) -> World {
+        self.world_on(Arc::clone(&self.clock), agent, config).await
+    }
+
+    /// A running engine whose clock stands still, as in a process that is paused: it believes in its leases for ever.
+    pub async fn paused(&self, agent: ScriptedAgent) -> World {
+        let clock = ManualClock::new();
+        clock.advance(until(clock.now(), self.clock.now()));
+        self.world_on(Arc::new(clock), agent, leased()).await
+    }
+
+    async fn world_on(&self, clock: Arc<ManualClock>, agent: ScriptedAgent, config: Config) -> World {
+        let store = Arc::new(FaultStore::new(Arc::clone(&self.store) as _));
+        let agent = Arc::new(agent);
+        let engine = self.engine_on(&store, &clock, &agent, config);
+        engine.start().await.expect("an engine starts");
+        World { engine, store, clock, agent }
     }
 
     pub async fn world(&self, agent: ScriptedAgent) -> World {
@@ -95,10 +131,14 @@ impl Place {
 
     /// An engine on a runtime of its own, which can be killed.
     pub async fn mortal(&self, agent: ScriptedAgent) -> Mortal {
+        self.mortal_with(agent, config()).await
+    }
+
+    pub async fn mortal_with(&self, agent: ScriptedAgent, config: Config) -> Mortal {
         let runtime =
             tokio::runtime::Builder::new_multi_thread().worker_threads(1).enable_all().build().expect("a runtime");
         let agent = Arc::new(agent);
-        let engine = self.idle(&agent, config());
+        let engine = self.idle(&agent, config);
         let starting = engine.clone();
         runtime.spawn(async move { starting.start().await }).await.expect("it runs").expect("an engine starts");
         Mortal { runtime, engine, agent }
@@ -119,13 +159,25 @@ impl Mortal {
         task_of(reply.await.expect("it runs").expect("the send is taken"))
     }
 
+    /// When this returns, nothing of it runs any more.
     pub fn kill(self) {
-        self.runtime.shutdown_background();
+        tokio::task::block_in_place(|| self.runtime.shutdown_timeout(HANGS));
     }
 }
 
+fn until(from: Timestamp, to: Timestamp) -> Duration {
+    Duration::from_millis(u64::try_from(to.unix_millis() - from.unix_millis()).expect("time goes on"))
+}
+
+/// A configuration with leases that outlast every test, however its clock is moved.
 pub fn config() -> Config {
-    Config { cancel_grace: GRACE, accept_timeout: ACCEPT, ..Config::default() }
+    let lease_duration = Duration::from_secs(24 * 60 * 60);
+    Config { cancel_grace: GRACE, accept_timeout: ACCEPT, lease_duration, ..Config::default() }
+}
+
+/// A configuration with leases of [`LEASE`].
+pub fn leased() -> Config {
+    Config { lease_duration: LEASE, ..config() }
 }
 
 /// A running engine and what it stands on.
@@ -178,11 +230,56 @@ impl World {
         beside(async move { world.cancel(&task_id).await })
     }
 
+    /// Lets so many heartbeats pass, each when the one before is done.
+    pub async fn beats(&self, count: usize) {
+        for _ in 0..count {
+            self.clock.pass(BEAT).await;
+        }
+        self.clock.slept_for(BEAT).await;
+    }
+
+    /// What decides about a task.
+    pub async fn head(&self, task_id: &str) -> TaskHead {
+        let task_id = TaskId::new(task_id).expect("an id");
+        self.store.load(&Scope::default(), &task_id).await.expect("it can be read").expect("the task is there")
+    }
+
+    pub async fn checkpoint(&self, task_id: &str) -> Option<String> {
+        let task_id = TaskId::new(task_id).expect("an id");
+        let read = self.store.checkpoint(&task_id).await.expect("it can be read");
+        read.map(|data| String::from_utf8_lossy(&data).into_owned())
+    }
+
+    /// How many tasks there are.
+    pub async fn total(&self) -> u64 {
+        let query = TasksQuery {
+            scope: Scope::default(),
+            context_id: None,
+            state: None,
+            status_timestamp_after: None,
+            page_size: 1,
+            page_token: String::new(),
+            history: HistoryLimit::Latest(0),
+            artifacts: false,
+        };
+        self.engine.list_tasks(query).await.expect("it can be read").total_size
+    }
+
+    /// How much time has passed.
+    pub fn passed(&self) -> Duration {
+        until(Timestamp::from_unix_millis(ManualClock::START_MILLIS), self.clock.now())
+    }
+
     /// Waits for a future while the clock goes on, second by second.
     pub async fn ticking<T>(&self, future: impl Future<Output = T>) -> T {
+        self.ticking_by(Duration::from_secs(1), future).await
+    }
+
+    /// Waits for a future while the clock goes on, whenever somebody sleeps for so long.
+    pub async fn ticking_by<T>(&self, tick: Duration, future: impl Future<Output = T>) -> T {
         let ticks = async {
             loop {
-                self.clock.pass(Duration::from_secs(1)).await;
+                self.clock.pass(tick).await;
             }
         };
         tokio::select! {
@@ -211,6 +308,22 @@ impl World {
 #[expect(clippy::disallowed_methods, reason = "a test's own task, which it waits for")]
 pub fn beside<T: Send + 'static>(future: impl Future<Output = T> + Send + 'static) -> JoinHandle<T> {
     tokio::spawn(future)
+}
+
+/// Waits until something holds, letting others run.
+pub async fn spin(holds: impl Fn() -> bool) {
+    while !holds() {
+        tokio::task::yield_now().await;
+    }
+}
+
+/// Opens its gate when it is dropped: so a test sees that an agent's work was dropped.
+pub struct OpensWhenDropped(pub Gate);
+
+impl Drop for OpensWhenDropped {
+    fn drop(&mut self) {
+        self.0.open();
+    }
 }
 
 pub fn task_of(reply: SendReply) -> wire::Task {

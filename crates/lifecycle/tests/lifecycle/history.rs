@@ -1,6 +1,6 @@
 use longhaul_lifecycle::{Command, CommandKind};
 
-use crate::support::{agent, command, ids, joins, step, submitted, user};
+use crate::support::{agent, command, ids, joins, start, step, submitted, user};
 
 #[test]
 fn a_status_message_joins_the_history_when_the_next_status_replaces_it() {
@@ -20,7 +20,7 @@ fn a_status_message_joins_the_history_when_the_next_status_replaces_it() {
     ];
     for (n, (kind, id)) in (1..).zip(steps) {
         let id = if id.is_empty() { "unused" } else { id };
-        let transition = step(&head, command(kind, id), n);
+        let transition = step(&head, command(kind, id, n), n);
         history.extend(transition.history);
         head = transition.head;
         assert_eq!(head.messages, history.len() as u64);
@@ -36,8 +36,8 @@ fn a_status_message_joins_the_history_when_the_next_status_replaces_it() {
 
 #[test]
 fn a_status_without_a_message_leaves_none_behind() {
-    let head = step(&submitted(), Command::Start, 1).head;
-    let head = step(&head, command(CommandKind::Progress, "progress"), 2).head;
+    let head = step(&submitted(), start(1), 1).head;
+    let head = step(&head, command(CommandKind::Progress, "progress", 2), 2).head;
     let silent = step(&head, Command::Progress { message: None, metadata: None }, 3);
     assert_eq!(ids(&silent.history), ["progress"]);
     assert_eq!(silent.head.status_message, None);

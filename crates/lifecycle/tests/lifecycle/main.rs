@@ -8,7 +8,9 @@
 
 mod artifacts;
 mod history;
+mod leases;
 mod model;
+mod retries;
 mod rules;
 mod support;
 mod table;

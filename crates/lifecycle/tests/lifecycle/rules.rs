@@ -3,7 +3,9 @@ use std::time::Duration;
 use longhaul_lifecycle::{Command, CommandKind, Lease, Rejection, TaskHead, Writer, decide};
 use longhaul_protocol::{JsonObject, TaskState, Timestamp};
 
-use crate::support::{after, agent, asking, at, command, head_in, joins, step, submitted, told, user, working};
+use crate::support::{
+    LEASE, after, agent, asking, at, command, head_in, joins, retry, start, step, submitted, told, user, working,
+};
 use crate::table::COMMANDS;
 
 fn reply(id: &str) -> Command {
@@ -12,7 +14,7 @@ fn reply(id: &str) -> Command {
 
 #[test]
 fn a_first_start_takes_the_lease_and_tells_working() {
-    let start = step(&submitted(), Command::Start, 5);
+    let start = step(&submitted(), start(5), 5);
     assert_eq!(told(&start), [TaskState::Working]);
     assert_eq!(start.lease, Lease::Take);
     let expected = TaskHead {
@@ -22,19 +24,10 @@ fn a_first_start_takes_the_lease_and_tells_working() {
         epoch: 1,
         attempt: 1,
         leased: true,
-        due_at: None,
+        due_at: Some(at(5 + LEASE)),
         ..submitted()
     };
     assert_eq!(start.head, expected);
-}
-
-#[test]
-fn a_start_of_a_working_task_makes_a_new_epoch_and_no_event() {
-    let head = after(&working(), command(CommandKind::Progress, "progress"), 3);
-    let start = step(&head, Command::Start, 9);
-    assert!(start.updates.is_empty() && start.history.is_empty());
-    assert_eq!(start.lease, Lease::Take);
-    assert_eq!(start.head, TaskHead { version: head.version + 1, epoch: 2, attempt: 2, ..head });
 }
 
 #[test]
@@ -57,7 +50,7 @@ fn progress_is_told_with_its_message_and_metadata() {
 fn asking_ends_the_turn_and_stores_the_question() {
     for state in [TaskState::InputRequired, TaskState::AuthRequired] {
         let kind = if state == TaskState::InputRequired { CommandKind::RequireInput } else { CommandKind::RequireAuth };
-        let ask = step(&working(), command(kind, "question"), 4);
+        let ask = step(&working(), command(kind, "question", 4), 4);
         assert_eq!(told(&ask), [state]);
         assert!(ask.updates[0].rests);
         assert_eq!(ask.updates[0].message, Some(agent("question")));
@@ -123,16 +116,16 @@ fn authorization_may_be_asked_for_before_the_work_begins() {
 
 #[test]
 fn attempts_are_counted_by_turn_and_epochs_for_life() {
-    let mut head = after(&working(), Command::Start, 2);
+    let mut head = after(&after(&working(), retry("try again", 2), 2), start(2), 2);
     assert_eq!((head.epoch, head.attempt), (2, 2));
     head = after(&head, Command::RequireInput { message: agent("question") }, 3);
     assert_eq!((head.epoch, head.attempt), (2, 0));
     head = after(&head, reply("answer"), 4);
     assert_eq!((head.epoch, head.attempt), (2, 0));
-    head = after(&head, Command::Start, 5);
+    head = after(&head, start(5), 5);
     assert_eq!((head.epoch, head.attempt), (3, 1));
     head = after(&head, Command::RequireAuth { message: agent("who"), resume_after: None }, 6);
-    head = after(&after(&head, Command::Resume, 7), Command::Start, 8);
+    head = after(&after(&head, Command::Resume, 7), start(8), 8);
     assert_eq!((head.epoch, head.attempt), (4, 1));
 }
 
@@ -140,9 +133,9 @@ fn attempts_are_counted_by_turn_and_epochs_for_life() {
 fn input_and_authorization_may_be_asked_for_any_number_of_times() {
     let mut head = submitted();
     for n in 0..50 {
-        head = after(&head, Command::Start, n);
+        head = after(&head, start(n), n);
         let kind = if n % 2 == 0 { CommandKind::RequireInput } else { CommandKind::RequireAuth };
-        head = after(&head, command(kind, &format!("question-{n}")), n);
+        head = after(&head, command(kind, &format!("question-{n}"), n), n);
         assert!(head.state.is_interrupted());
         head = after(&head, reply(&format!("answer-{n}")), n);
     }
@@ -181,7 +174,7 @@ fn an_agent_of_another_epoch_is_refused_in_every_state() {
         let head = head_in(state);
         for epoch in [head.epoch + 1, head.epoch.wrapping_sub(1), 77] {
             for kind in COMMANDS {
-                let answer = decide(&head, command(kind, "late"), Writer::Agent { epoch }, at(9));
+                let answer = decide(&head, command(kind, "late", 9), Writer::Agent { epoch }, at(9));
                 assert_eq!(
                     answer,
                     Err(Rejection::LeaseLost { held: epoch, current: head.epoch }),
@@ -198,7 +191,7 @@ fn an_agent_whose_turn_has_ended_is_refused() {
     let answered = after(&asked, reply("answer"), 3);
     for head in [submitted(), asked, answered] {
         for kind in COMMANDS {
-            let answer = decide(&head, command(kind, "late"), Writer::Agent { epoch: head.epoch }, at(9));
+            let answer = decide(&head, command(kind, "late", 9), Writer::Agent { epoch: head.epoch }, at(9));
             assert_eq!(
                 answer,
                 Err(Rejection::LeaseLost { held: head.epoch, current: head.epoch }),
@@ -218,16 +211,16 @@ fn the_same_end_again_by_the_same_attempt_changes_nothing() {
         (TaskState::Canceled, CommandKind::FinishCancel),
     ] {
         let head = head_in(state);
-        let again = decide(&head, command(kind, "again"), Writer::Agent { epoch: head.epoch }, at(99))
+        let again = decide(&head, command(kind, "again", 99), Writer::Agent { epoch: head.epoch }, at(99))
             .expect("a retried write");
         assert!(again.is_empty(&head) && again.updates.is_empty() && again.history.is_empty());
         assert_eq!((again.head, again.lease, again.tell_agent), (head.clone(), Lease::Keep, false));
         for other in COMMANDS.into_iter().filter(|other| *other != kind) {
-            decide(&head, command(other, "late"), Writer::Agent { epoch: head.epoch }, at(99))
+            decide(&head, command(other, "late", 99), Writer::Agent { epoch: head.epoch }, at(99))
                 .expect_err("another write");
         }
         for writer in [Writer::Engine, Writer::Caller, Writer::Agent { epoch: head.epoch + 1 }] {
-            decide(&head, command(kind, "again"), writer, at(99)).expect_err("another writer");
+            decide(&head, command(kind, "again", 99), writer, at(99)).expect_err("another writer");
         }
     }
 }
@@ -237,7 +230,7 @@ fn an_end_is_told_once_and_clears_what_was_to_be_done() {
     let head = after(&after(&working(), reply("waiting"), 2), Command::Cancel, 3);
     assert!(head.cancel_requested);
     for kind in [CommandKind::Complete, CommandKind::Fail, CommandKind::Reject, CommandKind::FinishCancel] {
-        let end = step(&head, command(kind, "closing"), 4);
+        let end = step(&head, command(kind, "closing", 4), 4);
         assert_eq!(end.updates.len(), 1);
         assert!(end.updates[0].rests && end.updates[0].state.is_terminal());
         assert_eq!(end.lease, Lease::End);
@@ -281,12 +274,12 @@ fn the_cancel_of_a_running_turn_is_only_asked_for() {
 fn a_canceled_turn_may_still_end_as_it_likes() {
     let head = after(&working(), Command::Cancel, 3);
     let writer = Writer::Agent { epoch: head.epoch };
-    let completed = decide(&head, command(CommandKind::Complete, "closing"), writer, at(4)).expect("in time");
+    let completed = decide(&head, command(CommandKind::Complete, "closing", 4), writer, at(4)).expect("in time");
     assert_eq!(completed.head.state, TaskState::Completed);
     let canceled =
         decide(&head, Command::FinishCancel { message: None }, Writer::Engine, at(4)).expect("the grace is over");
     assert_eq!(canceled.head.state, TaskState::Canceled);
-    let late = decide(&canceled.head, command(CommandKind::Complete, "closing"), writer, at(5));
+    let late = decide(&canceled.head, command(CommandKind::Complete, "closing", 5), writer, at(5));
     late.expect_err("a canceled task stays canceled");
 }
 
@@ -311,6 +304,8 @@ fn rejections_say_what_was_asked_of_what() {
         told(&head_in(TaskState::Failed), Command::Cancel, Writer::Caller),
         "the task has ended in state TASK_STATE_FAILED"
     );
+    let leased = told(&working(), start(9), Writer::Engine);
+    assert_eq!(leased, "the task is leased until 2023-11-14T22:13:21.001Z");
     let zombie = told(&working(), complete, Writer::Agent { epoch: 0 });
     assert_eq!(zombie, "the lease of epoch 0 is over, the task is at epoch 1");
 }

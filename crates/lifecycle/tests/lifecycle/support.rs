@@ -1,4 +1,4 @@
-use longhaul_lifecycle::{Command, CommandKind, Joins, TaskHead, Transition, Writer, decide};
+use longhaul_lifecycle::{AttemptOutcome, Command, CommandKind, Joins, TaskHead, Transition, Writer, decide};
 use longhaul_protocol::{ContextId, Message, MessageId, Role, TaskId, TaskState, Timestamp, wire};
 
 /// A moment, in milliseconds after the task was made.
@@ -18,10 +18,32 @@ pub fn submitted() -> TaskHead {
     TaskHead::submitted(TaskId::new("task").expect("an id"), ContextId::new("context").expect("an id"), at(0))
 }
 
-/// The command of a kind, with a message of that id where it may have one.
-pub fn command(kind: CommandKind, id: &str) -> Command {
+/// How long a lease lasts, in milliseconds.
+pub const LEASE: i64 = 1000;
+
+/// How long a turn waits for its next attempt, in milliseconds.
+pub const BACKOFF: i64 = 300;
+
+/// A start at that moment.
+pub fn start(millis: i64) -> Command {
+    Command::Start { lease_until: at(millis + LEASE) }
+}
+
+/// The end of an attempt at that moment, with the failure `reason`.
+pub fn retry(reason: &str, millis: i64) -> Command {
+    Command::Retry { how: failed(reason), at: at(millis + BACKOFF) }
+}
+
+pub fn failed(reason: &str) -> AttemptOutcome {
+    AttemptOutcome::Failed { reason: reason.to_owned() }
+}
+
+/// The command of a kind, given at that moment, with a message of that id where it may have one.
+pub fn command(kind: CommandKind, id: &str, millis: i64) -> Command {
     match kind {
-        CommandKind::Start => Command::Start,
+        CommandKind::Start => start(millis),
+        CommandKind::Retry => retry(id, millis),
+        CommandKind::HandBack => Command::HandBack,
         CommandKind::Progress => Command::Progress { message: Some(agent(id)), metadata: None },
         CommandKind::RequireInput => Command::RequireInput { message: agent(id) },
         CommandKind::RequireAuth => Command::RequireAuth { message: agent(id), resume_after: None },
@@ -47,7 +69,7 @@ pub fn after(head: &TaskHead, command: Command, millis: i64) -> TaskHead {
 
 /// A working task with a living lease.
 pub fn working() -> TaskHead {
-    after(&submitted(), Command::Start, 1)
+    after(&submitted(), start(1), 1)
 }
 
 /// A task that waits for an answer to the question `question`.
@@ -67,7 +89,7 @@ pub fn head_in(state: TaskState) -> TaskHead {
         TaskState::Rejected => CommandKind::Reject,
         TaskState::AuthRequired => CommandKind::RequireAuth,
     };
-    after(&working(), command(kind, "status"), 2)
+    after(&working(), command(kind, "status", 2), 2)
 }
 
 pub fn ids(history: &[Joins]) -> Vec<&str> {

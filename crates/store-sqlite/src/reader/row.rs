@@ -1,7 +1,7 @@
 use bytes::Bytes;
 use longhaul_lifecycle::TaskHead;
 use longhaul_protocol::{ContextId, InvalidId, Owner, TaskId, Tenant, Timestamp};
-use longhaul_store::{EventKind, Scope, StoreError, StoredEvent, StoredMessage};
+use longhaul_store::{Claim, EventKind, Scope, StoreError, StoredEvent, StoredMessage};
 use rusqlite::Row;
 use rusqlite::types::ValueRef;
 
@@ -10,7 +10,7 @@ use crate::layout;
 
 /// A task's number and head, from the columns of `head!`.
 pub(super) fn head(row: &Row<'_>) -> Result<(i64, TaskHead), Fault> {
-    let status = match row.get_ref(15)? {
+    let status = match row.get_ref(16)? {
         ValueRef::Null => None,
         value => Some(layout::read_message(value.as_blob().map_err(|error| damaged("a status message", &error))?)?),
     };
@@ -34,13 +34,27 @@ pub(super) fn head(row: &Row<'_>) -> Result<(i64, TaskHead), Fault> {
         waiting: layout::read_waiting(
             row.get_ref(14)?.as_str_or_null().map_err(|error| damaged("waiting messages", &error))?,
         )?,
+        failures: layout::read_failures(
+            row.get_ref(15)?.as_str_or_null().map_err(|error| damaged("the attempts of a task", &error))?,
+        )?,
     };
     Ok((row.get(0)?, head))
 }
 
-/// A scope, from the two columns behind those of `head!`.
-pub(super) fn scope(row: &Row<'_>) -> Result<Scope, Fault> {
-    Ok(Scope { tenant: id(row, 16, |text| Tenant::new(text))?, owner: id(row, 17, |text| Owner::new(text))? })
+/// A task that a worker may take, with its scope from the two columns behind those of `head!`.
+pub(super) fn claim(row: &Row<'_>) -> Result<Claim, Fault> {
+    Ok(Claim { scope: scope(row, 17)?, head: head(row)?.1 })
+}
+
+/// A scope, from two columns.
+pub(super) fn scope(row: &Row<'_>, first: usize) -> Result<Scope, Fault> {
+    let (tenant, owner) = (id(row, first, |text| Tenant::new(text))?, id(row, first + 1, |text| Owner::new(text))?);
+    Ok(Scope { tenant, owner })
+}
+
+/// A context's id, from the first column.
+pub(super) fn context(row: &Row<'_>) -> Result<ContextId, Fault> {
+    id(row, 0, |text| ContextId::new(text))
 }
 
 pub(super) fn event(row: &Row<'_>) -> Result<StoredEvent, Fault> {

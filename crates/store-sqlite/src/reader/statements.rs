@@ -31,7 +31,8 @@ macro_rules! head {
     ($rest:literal) => {
         concat!(
             "SELECT t.number, t.id, c.id, t.state, t.status_time, t.version, t.last_sequence, t.epoch, t.attempt, t.leased,
-                t.due_at, t.cancel_requested, t.messages, t.turn_message, t.waiting, s.message ",
+                t.due_at, t.cancel_requested, t.messages, t.turn_message, t.waiting, t.failures,
+                s.message ",
             $rest
         )
     };
@@ -47,10 +48,37 @@ statements! {
     head_by_number = head!("FROM task AS t CROSS JOIN context AS c ON c.number = t.context
         LEFT JOIN task_status AS s ON s.number = t.number
         WHERE t.number = ?1");
-    due = head!(", o.tenant, o.owner FROM task AS t CROSS JOIN context AS c ON c.number = t.context
+    claim_by_number = head!(", o.tenant, o.owner FROM task AS t CROSS JOIN context AS c ON c.number = t.context
         CROSS JOIN scope AS o ON o.number = t.scope LEFT JOIN task_status AS s ON s.number = t.number
-        WHERE t.due_at <= ?1 ORDER BY t.due_at, t.number LIMIT ?2");
-    next_due = "SELECT due_at FROM task WHERE due_at IS NOT NULL ORDER BY due_at LIMIT 1";
+        WHERE t.number = ?1");
+    /// Leases that ran out, and waits that are over.
+    timed = "SELECT number FROM task INDEXED BY task_lease
+        WHERE (leased = 1 OR state = 8) AND due_at <= ?1 ORDER BY due_at, number LIMIT ?2";
+    next_timed = "SELECT due_at FROM task INDEXED BY task_lease
+        WHERE (leased = 1 OR state = 8) AND due_at > ?1 ORDER BY due_at LIMIT 1";
+    next_in_line = "SELECT due_at FROM task INDEXED BY task_wait
+        WHERE leased = 0 AND state IN (1, 2) AND due_at > ?1 ORDER BY due_at LIMIT 1";
+    /// The three steps of [`longhaul_store::Line`], each along the index.
+    scope_in_line = "SELECT scope FROM task INDEXED BY task_line
+        WHERE leased = 0 AND state IN (1, 2) AND scope > ?1 AND due_at <= ?2 ORDER BY scope LIMIT 1";
+    context_in_line = "SELECT context FROM task INDEXED BY task_line
+        WHERE leased = 0 AND state IN (1, 2) AND scope = ?1 AND context > ?2 AND due_at <= ?3 ORDER BY context LIMIT 1";
+    task_in_line = "SELECT number FROM task INDEXED BY task_line
+        WHERE leased = 0 AND state IN (1, 2) AND scope = ?1 AND context = ?2 AND due_at <= ?3
+        ORDER BY due_at, number LIMIT 1 OFFSET ?4";
+    scope_of = "SELECT o.tenant, o.owner FROM task AS t CROSS JOIN scope AS o ON o.number = t.scope WHERE t.id = ?1";
+    scope_number = "SELECT number FROM scope WHERE tenant = ?1 AND owner = ?2";
+    scope_name = "SELECT tenant, owner FROM scope WHERE number = ?1";
+    context_number = "SELECT number FROM context WHERE scope = ?1 AND id = ?2";
+    context_name = "SELECT id FROM context WHERE number = ?1";
+
+    scopes = "SELECT number, n1, n2, n3, n4, n5, n6, n7, n8 FROM scope WHERE number >= ?1 ORDER BY number";
+    /// Whoever has no lease, or one that is over.
+    oldest = "SELECT status_time, number FROM task INDEXED BY task_by_scope
+        WHERE scope = ?1 AND state = ?2 AND status_time < ?3 AND NOT (leased = 1 AND due_at > ?4)
+        ORDER BY status_time LIMIT ?5";
+    leftovers = "SELECT number FROM task_removed WHERE number > 0 ORDER BY number LIMIT 1";
+    checkpoint = "SELECT data FROM task_checkpoint WHERE number = (SELECT number FROM task WHERE id = ?1)";
 
     number = "SELECT number FROM task WHERE id = ?1";
     number_in_scope = "SELECT number FROM task
@@ -80,7 +108,8 @@ statements! {
     total_of_scope = "SELECT count(*) FROM task WHERE scope = ?1 AND state = ?2 AND status_time >= ?3";
     total_of_context = "SELECT count(*) FROM task WHERE context = ?1 AND state = ?2 AND status_time >= ?3";
     accepted = "SELECT task, digest FROM accepted
-        WHERE scope = (SELECT number FROM scope WHERE tenant = ?1 AND owner = ?2) AND message_id = ?3 AND expires_at > ?4";
+        WHERE scope = (SELECT number FROM scope WHERE tenant = ?1 AND owner = ?2) AND message_id = ?3 AND expires_at > ?4
+            AND EXISTS (SELECT 1 FROM task WHERE task.id = accepted.task)";
     checks = "SELECT value FROM meta WHERE name = 'checks'";
 }
 
@@ -94,8 +123,7 @@ mod tests {
         let connection = rusqlite::Connection::open_in_memory().unwrap();
         migrations::migrate(&connection).unwrap();
         for (name, plan) in migrations::plans(&connection, &Statements::texts()) {
-            // The first entry of an index is all that it takes.
-            let walks = plan.contains("SCAN") && plan != "SCAN task USING COVERING INDEX task_by_due";
+            let walks = plan.contains("SCAN");
             let sorts = plan.contains("TEMP B-TREE") && plan != "USE TEMP B-TREE FOR LAST TERM OF ORDER BY";
             assert!(!walks && !sorts, "{name}: {plan}");
         }

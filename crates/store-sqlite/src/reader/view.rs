@@ -1,7 +1,8 @@
+use bytes::Bytes;
 use longhaul_lifecycle::TaskHead;
 use longhaul_protocol::{ArtifactId, MessageId, TaskId, Timestamp, wire};
 use longhaul_store::{
-    ArtifactFold, ArtifactVersion, Claim, HistoryLimit, Scope, Snapshot, SnapshotQuery, StoredEvent, StoredMessage,
+    ArtifactFold, ArtifactVersion, HistoryLimit, Scope, Snapshot, SnapshotQuery, StoredEvent, StoredMessage,
     VersionFold, artifact_update, snapshot_task,
 };
 use rusqlite::{OptionalExtension, params};
@@ -13,6 +14,11 @@ use crate::layout::{self, int};
 impl Reads<'_> {
     pub(crate) fn load(&mut self, scope: &Scope, task_id: &TaskId) -> Result<Option<TaskHead>, Fault> {
         Ok(self.head(scope, task_id)?.map(|(_, head)| head))
+    }
+
+    pub(crate) fn scope_of(&mut self, task_id: &TaskId) -> Result<Option<Scope>, Fault> {
+        let mut rows = self.statements.scope_of.query([task_id.as_str()])?;
+        rows.next()?.map(|row| row::scope(row, 0)).transpose()
     }
 
     pub(crate) fn snapshot(
@@ -98,15 +104,10 @@ impl Reads<'_> {
         Ok(self.versions(scope, task_id, artifact_id, None)?.and_then(|fold| fold.into_versions(before, limit)))
     }
 
-    pub(crate) fn due(&mut self, now: Timestamp, limit: usize) -> Result<Vec<Claim>, Fault> {
-        let claim = |row: &rusqlite::Row<'_>| Ok(Claim { scope: row::scope(row)?, head: row::head(row)?.1 });
-        let range = params![now.unix_millis(), int(limit as u64)];
-        self.statements.due.query_and_then(range, claim)?.collect()
-    }
-
-    pub(crate) fn next_due(&mut self) -> Result<Option<Timestamp>, Fault> {
-        let due_at = self.statements.next_due.query_row([], |row| row.get(0)).optional()?;
-        Ok(due_at.map(Timestamp::from_unix_millis))
+    pub(crate) fn checkpoint(&mut self, task_id: &TaskId) -> Result<Option<Bytes>, Fault> {
+        let read = |row: &rusqlite::Row<'_>| row.get::<_, Vec<u8>>(0);
+        let data = self.statements.checkpoint.query_row([task_id.as_str()], read).optional()?;
+        Ok(data.map(Bytes::from))
     }
 
     pub(crate) fn last_sequences(&mut self, task_ids: Vec<TaskId>) -> Result<Vec<(TaskId, u64)>, Fault> {

@@ -5,6 +5,7 @@ use longhaul_protocol::{ContextId, TaskId, TaskState, Timestamp};
 use longhaul_store::{Committed, Dedup, Expect, StoreError};
 use rusqlite::params;
 
+use super::Renewal;
 use super::encoded::EncodedCommit;
 use super::transaction::{Known, Writer, expect_holds};
 use crate::fault::Fault;
@@ -23,6 +24,22 @@ pub(super) enum Existence {
     AskedBefore,
 }
 
+/// What a batch is made of.
+#[derive(Clone, Copy, Debug)]
+pub(super) enum Work<'b> {
+    Commit(&'b EncodedCommit),
+    Renew(&'b Renewal),
+}
+
+/// What became of a piece of work.
+#[derive(Debug)]
+pub(super) enum Outcome {
+    /// The error refuses the commit, before anything of it was written.
+    Committed(Result<Committed, StoreError>),
+    /// The tasks whose lease is over.
+    Renewed(Vec<TaskId>),
+}
+
 /// How many tasks came to be in each state, less those that left it.
 type Counts = [i64; 8];
 
@@ -37,8 +54,16 @@ struct Touched<'b> {
     id: &'b TaskId,
     is_new: bool,
     /// The head as the last commit that had one made it.
-    head: Option<&'b TaskHead>,
+    head: Option<Changed<'b>>,
+    renewed: bool,
     known: Known,
+}
+
+/// A head with what was written out of it.
+#[derive(Clone, Copy)]
+struct Changed<'b> {
+    head: &'b TaskHead,
+    failures: Option<&'b str>,
 }
 
 /// The commits of one transaction. Events and messages are written as they come; rows that many commits share (a
@@ -59,8 +84,34 @@ impl<'w, 'c, 'b> Batch<'w, 'c, 'b> {
         Self { writer, existence, touched, contexts, scopes, accepted: 0, now: None }
     }
 
-    /// Adds a commit. The inner error refuses this one, before anything of it is written.
-    pub(super) fn add(&mut self, encoded: &'b EncodedCommit) -> Result<Result<Committed, StoreError>, Fault> {
+    /// Adds a piece of work.
+    pub(super) fn add(&mut self, work: Work<'b>) -> Result<Outcome, Fault> {
+        match work {
+            Work::Commit(commit) => Ok(Outcome::Committed(self.commit(commit)?)),
+            Work::Renew(renewal) => Ok(Outcome::Renewed(self.renew(renewal)?)),
+        }
+    }
+
+    /// Moves the ends of leases that are alive.
+    fn renew(&mut self, renewal: &'b Renewal) -> Result<Vec<TaskId>, Fault> {
+        let mut lost = Vec::new();
+        for lease in &renewal.leases {
+            let id = &lease.task_id;
+            match self.writer.known(id)?.filter(|known| known.holds_lease(lease.epoch, renewal.now)) {
+                None => lost.push(id.clone()),
+                Some(known) => {
+                    let known = Known { due_at: Some(renewal.until.unix_millis()), ..known };
+                    self.writer.heads.insert(id.clone(), known);
+                    let new = Touched { id, is_new: false, head: None, renewed: true, known };
+                    let touched = self.touched.entry(known.number).or_insert(new);
+                    (touched.known, touched.renewed) = (known, true);
+                }
+            }
+        }
+        Ok(lost)
+    }
+
+    fn commit(&mut self, encoded: &'b EncodedCommit) -> Result<Result<Committed, StoreError>, Fault> {
         let commit = &encoded.commit;
         self.now = self.now.max(Some(commit.now));
         let dedup_scope = match &commit.dedup {
@@ -101,14 +152,14 @@ impl<'w, 'c, 'b> Batch<'w, 'c, 'b> {
                 let scope = self.writer.scope(&new.scope)?;
                 Known::new(self.writer.take_number()?, scope, head)
             }
-            Expect::Version(_) | Expect::LeaseAndVersion { .. } | Expect::Lease { .. } => {
+            Expect::Version(_) | Expect::Unheld(_) | Expect::LeaseAndVersion { .. } | Expect::Lease { .. } => {
                 match self.writer.known(task)? {
                     None => return Ok(Err(StoreError::NotFound { task: task.clone() })),
                     Some(known) => known,
                 }
             }
         };
-        if let Err(refused) = expect_holds(&commit.expect, task, &known) {
+        if let Err(refused) = expect_holds(commit, &known) {
             return Ok(Err(refused));
         }
         let last_sequence = known.last_sequence + commit.events.len() as u64;
@@ -126,14 +177,17 @@ impl<'w, 'c, 'b> Batch<'w, 'c, 'b> {
         if let Some(head) = &commit.head {
             after.follow(head);
             self.count(is_new, &before, head);
+            let was_in_line = !is_new && before.in_line();
+            self.writer.joined_line += i64::from(after.in_line()) - i64::from(was_in_line);
         }
         self.write_rows(encoded, &before, &mut after)?;
         self.writer.heads.insert(commit.task_id.clone(), after);
         let id = &commit.task_id;
-        let touched = self.touched.entry(after.number).or_insert(Touched { id, is_new, head: None, known: after });
+        let new = Touched { id, is_new, head: None, renewed: false, known: after };
+        let touched = self.touched.entry(after.number).or_insert(new);
         touched.known = after;
-        if commit.head.is_some() {
-            touched.head = commit.head.as_ref();
+        if let Some(head) = &commit.head {
+            touched.head = Some(Changed { head, failures: encoded.failures.as_deref() });
         }
         Ok(after)
     }
@@ -161,6 +215,9 @@ impl<'w, 'c, 'b> Batch<'w, 'c, 'b> {
         if let Some(metadata) = &encoded.metadata {
             statements.put_metadata.execute(params![number, metadata])?;
         }
+        if let Some(checkpoint) = &encoded.commit.checkpoint {
+            statements.put_checkpoint.execute(params![number, &**checkpoint])?;
+        }
         Ok(())
     }
 
@@ -182,6 +239,10 @@ impl<'w, 'c, 'b> Batch<'w, 'c, 'b> {
         let mut rows = self.writer.statements.find_accepted.query(wanted)?;
         let Some(row) = rows.next()? else { return Ok(None) };
         let (task, digest) = row::accepted(row)?;
+        drop(rows);
+        if self.writer.known(&task)?.is_none() {
+            return Ok(None);
+        }
         Ok(Some(StoreError::Duplicate { task, digest }))
     }
 
@@ -230,15 +291,20 @@ impl<'w, 'c, 'b> Batch<'w, 'c, 'b> {
     }
 
     fn write_task(&mut self, touched: Touched<'b>, named: &BTreeMap<(i64, &'b ContextId), i64>) -> Result<(), Fault> {
-        let Touched { id, is_new, head, mut known } = touched;
-        let Some(head) = head else {
-            let row = params![known.number, int(known.last_sequence), int(known.history)];
-            self.writer.statements.extend_task.execute(row)?;
+        let Touched { id, is_new, head, renewed, mut known } = touched;
+        let Some(Changed { head, failures }) = head else {
+            let (sequence, history) = (int(known.last_sequence), int(known.history));
+            if renewed {
+                let row = params![known.number, sequence, history, known.due_at];
+                self.writer.statements.renew_task.execute(row)?;
+            } else {
+                self.writer.statements.extend_task.execute(params![known.number, sequence, history])?;
+            }
             return Ok(());
         };
         if is_new {
             known.context = named.get(&(known.scope, &head.context_id)).copied();
-            self.insert_task(id, head, &known)?;
+            self.insert_task(id, head, failures, &known)?;
             self.writer.heads.insert(id.clone(), known);
             return Ok(());
         }
@@ -255,18 +321,25 @@ impl<'w, 'c, 'b> Batch<'w, 'c, 'b> {
             int(head.epoch),
             head.attempt,
             head.leased,
-            head.due_at.map(Timestamp::unix_millis),
+            known.due_at,
             head.cancel_requested,
             int(head.messages),
             int(head.turn_message),
             int(known.history),
             known.status,
             layout::write_waiting(&head.waiting),
+            failures,
         ])?;
         Ok(())
     }
 
-    fn insert_task(&mut self, id: &TaskId, head: &TaskHead, known: &Known) -> Result<(), Fault> {
+    fn insert_task(
+        &mut self,
+        id: &TaskId,
+        head: &TaskHead,
+        failures: Option<&str>,
+        known: &Known,
+    ) -> Result<(), Fault> {
         let Some(context) = known.context else {
             return Err(StoreError::corrupt(format!("task {id} changed its context")).into());
         };
@@ -282,13 +355,14 @@ impl<'w, 'c, 'b> Batch<'w, 'c, 'b> {
             int(head.epoch),
             head.attempt,
             head.leased,
-            head.due_at.map(Timestamp::unix_millis),
+            known.due_at,
             head.cancel_requested,
             int(head.messages),
             int(head.turn_message),
             int(known.history),
             known.status,
             layout::write_waiting(&head.waiting),
+            failures,
         ])?;
         // Undoes the batch; its commits are then made one by one, with a look before.
         if inserted == 0 { Err(StoreError::Conflict { task: id.clone() }.into()) } else { Ok(()) }

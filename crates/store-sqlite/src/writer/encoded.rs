@@ -13,6 +13,8 @@ pub(crate) struct EncodedCommit {
     pub(crate) status: Option<Bytes>,
     /// The metadata of a new task.
     pub(crate) metadata: Option<Vec<u8>>,
+    /// The head's attempts that came to nothing.
+    pub(crate) failures: Option<String>,
     /// About how much is to be written.
     pub(crate) bytes: usize,
 }
@@ -37,15 +39,17 @@ impl EncodedCommit {
             .map(|message| json::to_json(message.as_wire()));
         let metadata = match &commit.expect {
             Expect::New(new) => new.metadata.as_ref().map(layout::write_metadata).transpose()?,
-            Expect::Version(_) | Expect::LeaseAndVersion { .. } | Expect::Lease { .. } => None,
+            Expect::Version(_) | Expect::Unheld(_) | Expect::LeaseAndVersion { .. } | Expect::Lease { .. } => None,
         };
+        let failures = commit.head.as_ref().map(|head| layout::write_failures(&head.failures)).transpose()?.flatten();
         let bytes = commit.events.iter().map(|event| event.payload.len()).sum::<usize>()
             + messages
                 .iter()
                 .map(|message| message.payload.len() + message.request.as_ref().map_or(0, Vec::len))
                 .sum::<usize>()
             + status.as_ref().map_or(0, Bytes::len)
+            + commit.checkpoint.as_ref().map_or(0, Bytes::len)
             + metadata.as_ref().map_or(0, Vec::len);
-        Ok(Self { commit, messages, status, metadata, bytes })
+        Ok(Self { commit, messages, status, metadata, failures, bytes })
     }
 }

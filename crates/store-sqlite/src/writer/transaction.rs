@@ -1,11 +1,12 @@
+use std::sync::Arc;
+
 use longhaul_lifecycle::TaskHead;
 use longhaul_protocol::{TaskId, TaskState, Timestamp};
-use longhaul_store::{Committed, Expect, Release, Scope, StoreError};
+use longhaul_store::{Commit, Expect, Scope, StoreError};
 use rusqlite::{Connection, OptionalExtension, params};
 
-use super::WRITE;
-use super::batch::{Batch, Existence};
-use super::encoded::EncodedCommit;
+use super::Counters;
+use super::batch::{Batch, Existence, Outcome, Work};
 use super::statements::Statements;
 use crate::fault::Fault;
 use crate::layout;
@@ -27,6 +28,8 @@ pub(super) struct Known {
     pub(super) version: u64,
     pub(super) epoch: u64,
     pub(super) leased: bool,
+    /// In milliseconds.
+    pub(super) due_at: Option<i64>,
     pub(super) last_sequence: u64,
     /// How many messages are stored.
     pub(super) history: u64,
@@ -45,14 +48,29 @@ impl Known {
             version: head.version,
             epoch: head.epoch,
             leased: head.leased,
+            due_at: head.due_at.map(Timestamp::unix_millis),
             last_sequence: 0,
             history: 0,
             status: false,
         }
     }
 
+    /// Whether the lease of this epoch is alive.
+    pub(super) fn holds_lease(&self, epoch: u64, now: Timestamp) -> bool {
+        self.epoch == epoch && self.leased && self.due_at.is_none_or(|until| until > now.unix_millis())
+    }
+
+    /// Whether the task waits for a worker.
+    pub(super) fn in_line(&self) -> bool {
+        layout::in_line(self.state, self.leased, self.due_at)
+    }
+
     /// Takes over what a commit says.
     pub(super) fn follow(&mut self, head: &TaskHead) {
+        let due_at = head.due_at.map(Timestamp::unix_millis);
+        // A lease that is kept may have been renewed since the head was read.
+        let keeps_lease = self.leased && head.leased && self.epoch == head.epoch;
+        self.due_at = if keeps_lease { due_at.max(self.due_at) } else { due_at };
         self.state = head.state;
         self.version = head.version;
         self.epoch = head.epoch;
@@ -69,12 +87,16 @@ pub(super) struct Writer<'c> {
     scopes: Recent<Scope, i64>,
     next_number: i64,
     reserved_until: i64,
+    /// How many more tasks than before the transaction are in line.
+    pub(super) joined_line: i64,
+    counters: Arc<Counters>,
 }
 
 impl<'c> Writer<'c> {
-    pub(super) fn new(connection: &'c Connection) -> rusqlite::Result<Self> {
+    pub(super) fn new(connection: &'c Connection, counters: Arc<Counters>) -> rusqlite::Result<Self> {
         let mut statements = Statements::prepare(connection)?;
         let reserved = statements.reserved_numbers.query_row([], |row| row.get(0))?;
+        counters.set_backlog(statements.count_line.query_row([], |row| row.get(0))?);
         Ok(Self {
             connection,
             statements,
@@ -82,21 +104,27 @@ impl<'c> Writer<'c> {
             scopes: Recent::new(RECENT_MAX),
             next_number: reserved,
             reserved_until: reserved,
+            joined_line: 0,
+            counters,
         })
     }
 
     /// Does `work` in one transaction, whole or not at all.
     pub(super) fn transact<T>(&mut self, work: impl FnOnce(&mut Self) -> Result<T, Fault>) -> Result<T, Fault> {
         let reserved_until = self.reserved_until;
+        self.joined_line = 0;
         let done = self.begin().and_then(|()| work(self)).and_then(|done| {
             self.statements.commit.execute([])?;
             Ok(done)
         });
-        if done.is_err() {
-            self.heads.clear();
-            self.scopes.clear();
-            self.reserved_until = reserved_until;
-            self.roll_back();
+        match &done {
+            Ok(_) => self.counters.add_to_backlog(self.joined_line),
+            Err(_) => {
+                self.heads.clear();
+                self.scopes.clear();
+                self.reserved_until = reserved_until;
+                self.roll_back();
+            }
         }
         done
     }
@@ -119,25 +147,24 @@ impl<'c> Writer<'c> {
         }
     }
 
-    /// Makes the commits in one transaction. A refused one leaves nothing behind; a fault undoes them all.
-    pub(super) fn commit(&mut self, commits: &[&EncodedCommit]) -> Result<Vec<Result<Committed, StoreError>>, Fault> {
+    /// Does the work in one transaction. A refused commit leaves nothing behind; a fault undoes everything.
+    pub(super) fn work(&mut self, work: &[Work<'_>]) -> Result<Vec<Outcome>, Fault> {
         self.transact(|writer| {
             let mut batch = Batch::new(writer, Existence::FoundAtTheEnd);
-            let outcomes = commits.iter().map(|commit| batch.add(commit)).collect::<Result<_, _>>()?;
+            let outcomes = work.iter().map(|work| batch.add(*work)).collect::<Result<_, _>>()?;
             batch.finish()?;
             Ok(outcomes)
         })
     }
 
-    /// Makes one commit in its own transaction, after its batch failed for what may have been another's fault.
-    pub(super) fn commit_alone(&mut self, commit: &EncodedCommit) -> Result<Committed, StoreError> {
-        let made = self.transact(|writer| {
+    /// Does one piece of work in its own transaction, after its batch failed for what may have been another's fault.
+    pub(super) fn work_alone(&mut self, work: Work<'_>) -> Result<Outcome, Fault> {
+        self.transact(|writer| {
             let mut batch = Batch::new(writer, Existence::AskedBefore);
-            let outcome = batch.add(commit)?;
+            let outcome = batch.add(work)?;
             batch.finish()?;
             Ok(outcome)
-        });
-        made.unwrap_or_else(|fault| Err(fault.into_store(WRITE)))
+        })
     }
 
     pub(super) fn check(&mut self) -> Result<(), Fault> {
@@ -145,20 +172,23 @@ impl<'c> Writer<'c> {
         Ok(())
     }
 
-    /// Ends the leases of all tasks that have not ended: a task that has ended holds none.
-    pub(super) fn release_leases(&mut self, release: Release, now: Timestamp) -> Result<u64, Fault> {
+    /// Gives free pages at the end of the file back, in a transaction of its own. Answers how many bytes they were.
+    pub(super) fn give_back(&mut self, pages: u32) -> Result<u64, Fault> {
+        let count = |connection: &Connection| connection.query_row("PRAGMA page_count", [], |row| row.get::<_, i64>(0));
+        let before = count(self.connection)?;
+        // It gives a row for each page, and does nothing but what is asked for row by row.
+        let mut vacuum = self.connection.prepare(&format!("PRAGMA incremental_vacuum({pages})"))?;
+        let mut rows = vacuum.query([])?;
+        while rows.next()?.is_some() {}
+        drop(rows);
+        let freed = u64::try_from(before - count(self.connection)?).unwrap_or(0);
+        Ok(freed * u64::from(crate::connection::PAGE_BYTES))
+    }
+
+    /// Lets the leases that are alive run out.
+    pub(super) fn expire_leases(&mut self, now: Timestamp) -> Result<u64, Fault> {
         self.heads.clear();
-        let scopes = self.statements.scopes_with_open_tasks.query_map([], |row| row.get::<_, i64>(0))?;
-        let scopes = scopes.collect::<Result<Vec<_>, _>>()?;
-        let unspent = match release {
-            Release::Lost => 0,
-            Release::HandedBack => 1,
-        };
-        let mut released = 0;
-        for scope in scopes {
-            released += self.statements.release_leases.execute(params![scope, now.unix_millis(), unspent])?;
-        }
-        Ok(released as u64)
+        Ok(self.statements.expire_leases.execute([now.unix_millis()])? as u64)
     }
 
     /// The number of a scope, which is made when it is new.
@@ -208,6 +238,7 @@ impl<'c> Writer<'c> {
             last_sequence: layout::count(row.get(7)?, "the last sequence of a task")?,
             history: layout::count(row.get(8)?, "the history of a task")?,
             status: row.get(9)?,
+            due_at: row.get(10)?,
         };
         drop(rows);
         self.heads.insert(task_id.clone(), known);
@@ -216,22 +247,26 @@ impl<'c> Writer<'c> {
 }
 
 /// Whether the task is what the commit expects it to be.
-pub(super) fn expect_holds(expect: &Expect, task: &TaskId, known: &Known) -> Result<(), StoreError> {
-    let (epoch, version) = match *expect {
+pub(super) fn expect_holds(commit: &Commit, known: &Known) -> Result<(), StoreError> {
+    let (epoch, version) = match commit.expect {
         Expect::New(_) => return Ok(()),
-        Expect::Version(version) => (None, Some(version)),
+        Expect::Version(version) | Expect::Unheld(version) => (None, Some(version)),
         Expect::LeaseAndVersion { epoch, version } => (Some(epoch), Some(version)),
         Expect::Lease { epoch } => (Some(epoch), None),
     };
-    // The fencing token is compared in the transaction that writes: a worker that slept past its lease must not
-    // write, however recently it looked.
+    // The fencing token and the end of the lease are compared in the transaction that writes: a worker that slept past
+    // its lease must not write, however recently it looked.
     if let Some(epoch) = epoch
-        && (known.epoch != epoch || !known.leased)
+        && !known.holds_lease(epoch, commit.now)
     {
-        return Err(StoreError::LeaseLost { task: task.clone(), epoch });
+        return Err(StoreError::LeaseLost { task: commit.task_id.clone(), epoch });
     }
-    if version.is_some_and(|version| version != known.version) {
-        return Err(StoreError::Conflict { task: task.clone() });
+    // Likewise who takes over a lease that ran out, or acts because it did: it may have been renewed since.
+    let takes_lease = commit.head.as_ref().is_some_and(|head| head.leased && head.epoch != known.epoch);
+    let must_be_free = takes_lease || matches!(commit.expect, Expect::Unheld(_));
+    let is_held = must_be_free && known.holds_lease(known.epoch, commit.now);
+    if is_held || version.is_some_and(|version| version != known.version) {
+        return Err(StoreError::Conflict { task: commit.task_id.clone() });
     }
     Ok(())
 }

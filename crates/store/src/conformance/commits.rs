@@ -1,15 +1,16 @@
 use std::collections::BTreeSet;
 
-use longhaul_lifecycle::{Command, TaskHead, Writer, decide};
+use bytes::Bytes;
+use longhaul_lifecycle::{AttemptEnd, AttemptOutcome, Command, TaskHead, Writer, decide};
 use longhaul_protocol::TaskState;
 
 use super::TestStore;
 use super::life::{
-    Life, artifact_event, ask, at, commit_of, commit_of_pieces, complete, context_id, creation, object, piece,
-    progress, reply, scope, task_id, user_message,
+    Life, artifact_event, ask, at, commit_of, commit_of_pieces, complete, context_id, creation, due, far, object,
+    piece, progress, reply, scope, start, task_id, user_message,
 };
 use crate::{
-    Commit, Committed, Dedup, EventKind, Expect, HistoryLimit, ListQuery, NewMessage, Release, Scope, SnapshotQuery,
+    Commit, Committed, Dedup, EventKind, Expect, HistoryLimit, ListQuery, NewMessage, Rotation, Scope, SnapshotQuery,
     StoreError, TurnRequest, created_event,
 };
 
@@ -83,7 +84,7 @@ pub async fn a_commit_on_an_older_version_is_a_conflict(open: &impl AsyncFn() ->
     let before = life.head.clone();
     life.give(reply("second")).await;
     for (head, version) in [(&before, before.version), (&life.head, life.head.version + 1)] {
-        let transition = decide(head, Command::Start, Writer::Engine, at(1)).expect("a start");
+        let transition = decide(head, start(), Writer::Engine, at(1)).expect("a start");
         let refused =
             test.store().commit(commit_of(Expect::Version(version), transition, at(1))).await.expect_err("a lost race");
         assert!(matches!(&refused, StoreError::Conflict { task } if *task == before.id), "{refused:?}");
@@ -131,7 +132,7 @@ pub async fn the_sequence_in_a_head_is_not_taken_over(open: &impl AsyncFn() -> T
         .await
         .expect("a task");
     assert_eq!(committed, Committed { version: 1, last_sequence: 1 });
-    let mut transition = decide(&head, Command::Start, Writer::Engine, at(1)).expect("a start");
+    let mut transition = decide(&head, start(), Writer::Engine, at(1)).expect("a start");
     transition.head.last_sequence = 99;
     let committed = test.store().commit(commit_of(Expect::Version(1), transition, at(1))).await.expect("a start");
     assert_eq!(committed, Committed { version: 2, last_sequence: 2 });
@@ -172,7 +173,7 @@ pub async fn a_failed_commit_leaves_nothing(open: &impl AsyncFn() -> TestStore) 
     }
     assert_eq!(test.store().events_after(&life.head.id, 0, 100).await.expect("events").len(), 2);
     assert_eq!(test.store().messages(&life.head.id, &[0, 1, 2]).await.expect("messages").len(), 1);
-    assert_eq!(test.store().next_due().await.expect("an answer"), None);
+    assert_eq!(test.store().next_due().await.expect("an answer"), Some(far()));
     let asking = ListQuery { state: Some(TaskState::InputRequired), ..everything(&life.scope) };
     assert_eq!(test.store().list(asking).await.expect("a page").total, 0);
     assert_eq!(test.store().list(everything(&life.scope)).await.expect("a page").total, 1);
@@ -273,18 +274,25 @@ pub async fn a_closed_store_refuses(open: &impl AsyncFn() -> TestStore) {
     test.store().check().await.expect("an open store");
     test.store().close().await.expect("closing");
     let store = test.store();
-    let start = decide(&life.head, Command::Start, Writer::Engine, at(1)).expect("a start");
+    let start = decide(&life.head, start(), Writer::Engine, at(1)).expect("a start");
     let refusals = [
         store.commit(commit_of(Expect::Version(1), start, at(1))).await.err(),
         store.load(&life.scope, &life.head.id).await.err(),
+        store.scope_of(&life.head.id).await.err(),
         store.snapshot(&life.scope, &life.head.id, NOW).await.err(),
         store.accepted(&life.scope, &super::life::message_id("first"), at(1)).await.err(),
         store.events_after(&life.head.id, 0, 1).await.err(),
         store.messages(&life.head.id, &[0]).await.err(),
         store.list(everything(&life.scope)).await.err(),
-        store.due(at(9), 1).await.err(),
+        store.due(at(9), 1, Rotation::default()).await.err(),
         store.next_due().await.err(),
-        store.release_leases(Release::Lost, at(9)).await.err(),
+        store.backlog().await.err(),
+        store.renew(&[life.lease()], at(9), at(10)).await.err(),
+        store.expire_leases(at(9)).await.err(),
+        store.checkpoint(&life.head.id).await.err(),
+        store.stale(&[TaskState::Working], at(9), at(9), 1).await.err(),
+        store.purge(TaskState::Completed, at(9), 1).await.err(),
+        store.give_back(1 << 20).await.err(),
         store.last_sequences(std::slice::from_ref(&life.head.id)).await.err(),
         store.check().await.err(),
     ];
@@ -312,6 +320,71 @@ pub async fn a_store_opened_again_holds_what_was_committed(open: &impl AsyncFn()
     assert_eq!((snapshot.head, snapshot.task), (life.head.clone(), expected));
     assert_eq!(store.events_after(&life.head.id, 0, 100).await.expect("events"), events);
     assert_eq!(store.list(everything(&life.scope)).await.expect("a page").total, 1);
-    assert_eq!(store.release_leases(Release::Lost, at(20)).await.expect("leases"), 1);
-    assert_eq!(store.due(at(20), 5).await.expect("due tasks").len(), 1);
+    assert_eq!(store.expire_leases(at(20)).await.expect("leases"), 1);
+    assert_eq!(due(&*store, at(20), 5).await.len(), 1);
+}
+
+/// What the agent stored for its task stays until it stores something else, in whatever commit, or until the task is gone.
+pub async fn a_checkpoint_is_kept_until_the_next(open: &impl AsyncFn() -> TestStore) {
+    let test = open().await;
+    let mut life = Life::begin(test.store(), &Scope::default(), "task", "context", 0).await;
+    let stored = async |store: &dyn crate::Store| store.checkpoint(&task_id("task")).await.expect("an answer");
+    assert_eq!(stored(&**test.store()).await, None);
+    assert_eq!(test.store().checkpoint(&task_id("nobody")).await.expect("an answer"), None);
+    life.start().await;
+    let first = Bytes::from_static(b"\0\xff first");
+    let alone = Commit { checkpoint: Some(first.clone()), ..commit_of_pieces(&life.head, [], at(1)) };
+    life.commit(alone).await.expect("a checkpoint");
+    assert_eq!(stored(&**test.store()).await, Some(first.clone()));
+    let refused = Commit {
+        checkpoint: Some(Bytes::from_static(b"late")),
+        expect: Expect::Lease { epoch: life.head.epoch + 1 },
+        ..commit_of_pieces(&life.head, [], at(1))
+    };
+    test.store().commit(refused).await.expect_err("another epoch");
+    life.add(piece("a", "x", false)).await;
+    life.work(progress("one")).await;
+    assert_eq!(stored(&**test.store()).await, Some(first), "others leave it as it is");
+    let (epoch, version) = (life.head.epoch, life.head.version);
+    let question = decide(&life.head, ask("question"), Writer::Agent { epoch }, at(2)).expect("a question");
+    let question = commit_of(Expect::LeaseAndVersion { epoch, version }, question, at(2));
+    let empty = Commit { checkpoint: Some(Bytes::new()), ..question };
+    life.commit(empty).await.expect("a question");
+    assert_eq!(stored(&**test.store()).await, Some(Bytes::new()));
+    if let Some(store) = test.reopened().await {
+        assert_eq!(stored(&*store).await, Some(Bytes::new()));
+    }
+}
+
+/// The attempts that came to nothing come back as they were, and are forgotten with their turn.
+pub async fn attempts_that_came_to_nothing_are_kept(open: &impl AsyncFn() -> TestStore) {
+    let test = open().await;
+    let mut life = Life::begin(test.store(), &Scope::default(), "task", "context", 0).await;
+    let reason = "\"it\" broke\u{0} żółć".to_owned();
+    let hows = [
+        AttemptOutcome::Failed { reason },
+        AttemptOutcome::Failed { reason: String::new() },
+        AttemptOutcome::TurnTooLong,
+        AttemptOutcome::Inactive,
+    ];
+    for (n, how) in (1..).zip(hows.clone()) {
+        life.at(n * 10).start().await;
+        life.at(n * 10 + 1).work(Command::Retry { how, at: at(n * 10 + 5) }).await;
+        assert_eq!(life.stored().await, life.head);
+    }
+    life.at(100).start_until(110).await;
+    life.at(110).start_until(120).await;
+    let ends: Vec<_> = hows.into_iter().chain([AttemptOutcome::LeaseExpired]).collect();
+    let expected: Vec<_> = (1_u32..)
+        .zip(ends)
+        .map(|(attempt, how)| {
+            let ended_at = if attempt == 5 { at(110) } else { at(i64::from(attempt) * 10 + 1) };
+            AttemptEnd { attempt, epoch: u64::from(attempt), ended_at, how }
+        })
+        .collect();
+    assert_eq!(life.stored().await.failures, expected);
+    let claims = test.store().stale(&[TaskState::Working], at(1000), at(1000), 9).await.expect("stale tasks");
+    assert_eq!(claims[0].head.failures, expected);
+    life.at(115).work(ask("question")).await;
+    assert_eq!(life.stored().await.failures, []);
 }

@@ -1,12 +1,14 @@
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
-use longhaul_lifecycle::{Command, TaskHead, Writer, decide};
+use longhaul_lifecycle::{TaskHead, Writer, decide};
 use tokio::task::JoinSet;
 
 use super::TestStore;
 use super::commits::{NOW, everything};
-use super::life::{Life, at, commit_of, commit_of_pieces, context_id, creation, piece, reply, task_id, user_message};
+use super::life::{
+    Life, at, commit_of, commit_of_pieces, context_id, creation, due, piece, reply, start, task_id, user_message,
+};
 use crate::{Expect, HistoryLimit, Scope, Store, StoreError};
 
 const WRITERS: usize = 32;
@@ -19,7 +21,7 @@ pub async fn of_writers_on_one_version_one_wins(open: &impl AsyncFn() -> TestSto
     for _ in 0..WRITERS {
         let (store, head) = (Arc::clone(test.store()), life.head.clone());
         writers.spawn(async move {
-            let start = decide(&head, Command::Start, Writer::Engine, at(1)).expect("a start");
+            let start = decide(&head, start(), Writer::Engine, at(1)).expect("a start");
             store.commit(commit_of(Expect::Version(head.version), start, at(1))).await
         });
     }
@@ -112,7 +114,8 @@ pub async fn tasks_made_at_once_are_all_there(open: &impl AsyncFn() -> TestStore
     writers.join_all().await;
     let page = test.store().list(everything(&Scope::default())).await.expect("a page");
     assert_eq!((page.total, page.tasks.len(), page.next.is_some()), (4 * WRITERS as u64, 100, true));
-    let due = test.store().due(at(0), 1000).await.expect("due tasks");
+    let due = due(&**test.store(), at(0), 1000).await;
+    assert_eq!(test.store().backlog().await.expect("an answer"), 4 * WRITERS as u64);
     assert_eq!(due.iter().map(|claim| claim.head.id.clone()).collect::<BTreeSet<_>>().len(), 4 * WRITERS);
     let query = crate::SnapshotQuery { history: HistoryLimit::Latest(1), ..NOW };
     for claim in due.iter().take(10) {

@@ -7,12 +7,28 @@ use longhaul_protocol::{
 
 use super::model::Model;
 use crate::{
-    Commit, Committed, EventKind, Expect, NewEvent, NewMessage, NewTask, Scope, Store, StoreError, created_event,
+    Claim, Commit, Committed, EventKind, Expect, HeldLease, NewEvent, NewMessage, NewTask, Rotation, Scope, Store,
+    StoreError, created_event,
 };
 
 /// A moment, in milliseconds after the beginning of all tests.
 pub(super) fn at(millis: i64) -> Timestamp {
     Timestamp::from_unix_millis(1_700_000_000_000 + millis)
+}
+
+/// Later than anything that happens in a test, unless it says so.
+pub(super) fn far() -> Timestamp {
+    at(1_000_000_000_000)
+}
+
+/// A start whose lease outlasts the test.
+pub(super) fn start() -> Command {
+    Command::Start { lease_until: far() }
+}
+
+/// The tasks that are due, when nobody was served before.
+pub(super) async fn due(store: &dyn Store, now: Timestamp, limit: usize) -> Vec<Claim> {
+    store.due(now, limit, Rotation::default()).await.expect("due tasks").claims
 }
 
 pub(super) fn scope(tenant: &str, owner: &str) -> Scope {
@@ -89,6 +105,7 @@ pub(super) fn creation(scope: &Scope, head: &TaskHead, metadata: Option<JsonObje
         events: vec![created_event(head, metadata.as_ref())],
         expect: Expect::New(NewTask { scope: scope.clone(), metadata }),
         messages: vec![NewMessage::new(first, 1)],
+        checkpoint: None,
         dedup: None,
         now: head.status_timestamp,
         head: Some(head.clone()),
@@ -103,6 +120,7 @@ pub(super) fn commit_of(expect: Expect, transition: Transition, now: Timestamp) 
         events: transition.updates.iter().map(|update| status_event(&transition.head, update)).collect(),
         messages: transition.history.into_iter().map(|joins| NewMessage::new(joins.message, joins.updates)).collect(),
         head: Some(transition.head),
+        checkpoint: None,
         dedup: None,
         now,
     }
@@ -120,6 +138,7 @@ pub(super) fn commit_of_pieces(
         head: None,
         events: pieces.into_iter().map(|piece| artifact_event(head, piece)).collect(),
         messages: Vec::new(),
+        checkpoint: None,
         dedup: None,
         now,
     }
@@ -200,9 +219,19 @@ impl Life {
         Ok(committed)
     }
 
-    /// Starts the task.
+    /// Starts the task, with a lease that outlasts the test.
     pub async fn start(&mut self) -> Committed {
-        self.give(Command::Start).await
+        self.give(start()).await
+    }
+
+    /// Starts the task, with a lease that runs out.
+    pub async fn start_until(&mut self, millis: i64) -> Committed {
+        self.give(Command::Start { lease_until: at(millis) }).await
+    }
+
+    /// The lease that the task's worker holds.
+    pub fn lease(&self) -> HeldLease {
+        HeldLease { task_id: self.head.id.clone(), epoch: self.head.epoch }
     }
 
     /// The head as the store has it.

@@ -6,7 +6,7 @@ use longhaul_protocol::{TaskState, Timestamp, wire};
 
 use super::TestStore;
 use super::commits::everything;
-use super::life::{Life, agent_message, ask, at, complete, context_id, piece, progress, reply, scope};
+use super::life::{Life, agent_message, ask, at, complete, context_id, piece, progress, reply, scope, start};
 use crate::{HistoryLimit, ListQuery, Scope, Store};
 
 fn ids(tasks: &[wire::Task]) -> Vec<&str> {
@@ -69,7 +69,7 @@ async fn bring_into(life: &mut Life, state: TaskState) {
     let reason = Some(agent_message("reason", "because"));
     let command = match state {
         TaskState::Submitted => return,
-        TaskState::Working => Command::Start,
+        TaskState::Working => start(),
         TaskState::Completed => complete(),
         TaskState::Failed => Command::Fail { message: reason },
         TaskState::Canceled => Command::Cancel,
@@ -203,7 +203,7 @@ pub async fn totals_are_exact_after_many_transitions(open: &impl AsyncFn() -> Te
 fn next_command(life: &Life, turn: i64) -> Option<Command> {
     let message = || agent_message(&format!("agent-{turn}"), "so");
     match life.head.state {
-        TaskState::Submitted => Some(Command::Start),
+        TaskState::Submitted => Some(start()),
         TaskState::Working => Some(match turn % 5 {
             0 => Command::RequireInput { message: message() },
             1 => Command::RequireAuth { message: message(), resume_after: None },

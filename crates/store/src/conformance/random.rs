@@ -1,7 +1,8 @@
 use std::fmt::Debug;
 
-use longhaul_lifecycle::{ArtifactUpdate, Command, TaskHead, Writer, decide};
-use longhaul_protocol::{ArtifactId, TaskId, TaskState};
+use bytes::Bytes;
+use longhaul_lifecycle::{ArtifactUpdate, AttemptOutcome, Command, TaskHead, Writer, decide};
+use longhaul_protocol::{ArtifactId, TaskId, TaskState, Timestamp};
 use proptest::collection::vec;
 use proptest::prelude::{Just, Strategy, any, prop_oneof};
 use proptest::strategy::ValueTree;
@@ -14,11 +15,12 @@ use super::life::{
     progress, reply, scope, task_id, user_message,
 };
 use crate::{
-    Commit, Dedup, Expect, HistoryLimit, ListQuery, MemoryStore, Release, Scope, SnapshotQuery, Store, StoreError,
+    Claim, Commit, Dedup, Expect, HeldLease, HistoryLimit, ListQuery, MemoryStore, Rotation, Scope, SnapshotQuery,
+    Store, StoreError,
 };
 
 const CASES: usize = 32;
-const STEPS_MAX: usize = 40;
+const STEPS_MAX: usize = 60;
 const SHRINKS_MAX: usize = 200;
 const TASKS: usize = 4;
 
@@ -26,10 +28,13 @@ const TASKS: usize = 4;
 enum Step {
     Create { task: usize, context: usize, remember: Option<u8> },
     Decide { task: usize, command: usize, by_agent: bool },
-    Chunk { task: usize, artifact: usize, append: bool, last: bool },
+    Chunk { task: usize, artifact: usize, append: bool, last: bool, checkpoint: bool },
     Stale { task: usize, epochs: u64, versions: u64 },
     Wait { millis: u8 },
-    Release,
+    Renew { task: usize, epochs: u64, age: u8, millis: u8 },
+    Expire,
+    Purge { state: usize, age: u8 },
+    Forgotten { age: u8 },
     List { context: Option<usize>, state: Option<usize>, age: Option<u8>, page_size: usize },
     Look { task: usize, sequence: u64, latest: usize },
 }
@@ -38,12 +43,17 @@ fn steps() -> impl Strategy<Value = Vec<Step>> {
     let task = 0..TASKS;
     let step = prop_oneof![
         3 => (task.clone(), 0..2_usize, any::<Option<u8>>()).prop_map(|(task, context, remember)| Step::Create { task, context, remember: remember.map(|n| n % 4) }),
-        8 => (task.clone(), 0..11_usize, any::<bool>()).prop_map(|(task, command, by_agent)| Step::Decide { task, command, by_agent }),
+        8 => (task.clone(), 0..14_usize, any::<bool>()).prop_map(|(task, command, by_agent)| Step::Decide { task, command, by_agent }),
         4 => (task.clone(), Just(1)).prop_map(|(task, command)| Step::Decide { task, command, by_agent: false }),
-        5 => (task.clone(), 0..2_usize, any::<bool>(), any::<bool>()).prop_map(|(task, artifact, append, last)| Step::Chunk { task, artifact, append, last }),
+        5 => (task.clone(), 0..2_usize, any::<[bool; 3]>())
+            .prop_map(|(task, artifact, [append, last, checkpoint])| Step::Chunk { task, artifact, append, last, checkpoint }),
         2 => (task.clone(), 0..2_u64, 0..3_u64).prop_map(|(task, epochs, versions)| Step::Stale { task, epochs, versions }),
         4 => any::<u8>().prop_map(|millis| Step::Wait { millis }),
-        1 => Just(Step::Release),
+        2 => (task.clone(), 0..5_u64, any::<u8>(), any::<u8>())
+            .prop_map(|(task, epochs, age, millis)| Step::Renew { task, epochs: epochs / 4, age, millis }),
+        1 => Just(Step::Expire),
+        1 => (0..8_usize, any::<u8>()).prop_map(|(state, age)| Step::Purge { state, age }),
+        1 => any::<u8>().prop_map(|age| Step::Forgotten { age }),
         2 => (proptest::option::of(0..3_usize), proptest::option::of(0..8_usize), any::<Option<u8>>(), 1..4_usize)
             .prop_map(|(context, state, age, page_size)| Step::List { context, state, age, page_size }),
         2 => (task, 0..20_u64, 0..4_usize).prop_map(|(task, sequence, latest)| Step::Look { task, sequence, latest }),
@@ -142,22 +152,35 @@ impl Pair {
         match *step {
             Step::Create { task, context, remember } => self.create(task, context, remember).await,
             Step::Decide { task, command, by_agent } => self.decide(task, command, by_agent).await,
-            Step::Chunk { task, artifact, append, last } => self.chunk(task, artifact, append, last).await,
+            Step::Chunk { task, artifact, append, last, checkpoint } => {
+                self.chunk(task, artifact, append, last, checkpoint).await
+            }
             Step::Stale { task, epochs, versions } => self.stale(task, epochs, versions).await,
             Step::Wait { millis } => {
                 self.millis += i64::from(millis);
                 Ok(())
             }
-            Step::Release => {
+            Step::Renew { task, epochs, age, millis } => self.renew(task, epochs, age, millis).await,
+            Step::Expire => {
                 let now = at(self.millis);
-                let release = if self.millis % 2 == 0 { Release::Lost } else { Release::HandedBack };
-                let released = self.test.store().release_leases(release, now).await;
-                same("release_leases", released, self.memory.release_leases(release, now).await)
+                let expired = self.test.store().expire_leases(now).await;
+                same("expire_leases", expired, self.memory.expire_leases(now).await)
+            }
+            Step::Purge { state, age } => {
+                let (state, before) = (TaskState::ALL[state], self.ago(age));
+                let purged = self.test.store().purge(state, before, TASKS).await;
+                same("purge", purged, self.memory.purge(state, before, TASKS).await)
+            }
+            Step::Forgotten { age } => {
+                let (before, now) = (self.ago(age), at(self.millis));
+                let stale = self.test.store().stale(&TaskState::ALL, before, now, TASKS).await;
+                let known = self.memory.stale(&TaskState::ALL, before, now, TASKS).await;
+                same("stale", stale.map(by_id), known.map(by_id))
             }
             Step::List { context, state, age, page_size } => {
                 let context = context.map(|n| context_id(&format!("context-{n}")));
                 let state = state.map(|n| TaskState::ALL[n]);
-                let status_timestamp_after = age.map(|age| at(self.millis - i64::from(age)));
+                let status_timestamp_after = age.map(|age| self.ago(age));
                 for scope in [of(0), of(1)] {
                     let query = ListQuery {
                         context_id: context.clone(),
@@ -176,6 +199,19 @@ impl Pair {
                 self.compare_snapshot(task, query).await
             }
         }
+    }
+
+    fn ago(&self, age: u8) -> Timestamp {
+        at(self.millis - i64::from(age))
+    }
+
+    /// A renewal by a worker whose epoch may be wrong and whose clock is behind.
+    async fn renew(&mut self, task: usize, epochs: u64, age: u8, millis: u8) -> Result<(), String> {
+        let epoch = self.head(task).await.map_or(1, |head| head.epoch) + epochs;
+        let leases = [HeldLease { task_id: id(task), epoch }];
+        let (now, until) = (self.ago(age / 4), at(self.millis + i64::from(millis)));
+        let lost = self.test.store().renew(&leases, now, until).await;
+        same("renew", lost, self.memory.renew(&leases, now, until).await)
     }
 
     async fn commit(&mut self, what: &str, commit: Commit) -> Result<(), String> {
@@ -209,7 +245,7 @@ impl Pair {
 
     async fn decide(&mut self, task: usize, command: usize, by_agent: bool) -> Result<(), String> {
         let Some(head) = self.head(task).await else { return Ok(()) };
-        let command = command_of(command, &self.message());
+        let command = command_of(command, &self.message(), self.millis);
         let (writer, expect) = if by_agent {
             let epoch = head.epoch;
             (Writer::Agent { epoch }, Expect::LeaseAndVersion { epoch, version: head.version })
@@ -224,13 +260,21 @@ impl Pair {
         self.commit("decide", commit_of(expect, transition, now)).await
     }
 
-    async fn chunk(&mut self, task: usize, artifact: usize, append: bool, last: bool) -> Result<(), String> {
+    async fn chunk(
+        &mut self,
+        task: usize,
+        artifact: usize,
+        append: bool,
+        last: bool,
+        checkpoint: bool,
+    ) -> Result<(), String> {
         let Some(head) = self.head(task).await else { return Ok(()) };
         let name = format!("artifact-{artifact}");
         let artifact = ArtifactId::new(&name).expect("an id");
         let known = self.memory.artifact(&of(task), &head.id, &artifact, None).await.expect("memory answers").is_some();
         let update = ArtifactUpdate { last_chunk: last, ..piece(&name, &self.message(), append && known) };
-        self.commit("chunk", commit_of_pieces(&head, [update], at(self.millis))).await
+        let checkpoint = checkpoint.then(|| Bytes::from(name));
+        self.commit("chunk", Commit { checkpoint, ..commit_of_pieces(&head, [update], at(self.millis)) }).await
     }
 
     /// A commit by someone whose epoch or version may be wrong, or whose task may be unknown.
@@ -247,13 +291,10 @@ impl Pair {
     async fn compare_due(&self) -> Result<(), String> {
         let now = at(self.millis);
         same("next_due", self.test.store().next_due().await, self.memory.next_due().await)?;
-        let (store, memory) = (self.test.store().due(now, TASKS).await, self.memory.due(now, TASKS).await);
-        // The order of tasks that are due at the same time is not promised.
-        let sorted = |mut claims: Vec<crate::Claim>| {
-            claims.sort_by(|one, other| (one.head.due_at, &one.head.id).cmp(&(other.head.due_at, &other.head.id)));
-            claims
-        };
-        same("due", store.map(sorted), memory.map(sorted))
+        same("backlog", self.test.store().backlog().await, self.memory.backlog().await)?;
+        // In which order scopes and contexts take their turns is not promised.
+        let due = self.test.store().due(now, TASKS, Rotation::default()).await.map(|due| by_id(due.claims));
+        same("due", due, self.memory.due(now, TASKS, Rotation::default()).await.map(|due| by_id(due.claims)))
     }
 
     async fn compare_list(&self, mut query: ListQuery) -> Result<(), String> {
@@ -286,6 +327,7 @@ impl Pair {
         let ordinals: Vec<u64> = (0..STEPS_MAX as u64).collect();
         same("messages", store.messages(&id, &ordinals).await, memory.messages(&id, &ordinals).await)?;
         let ids = [id.clone()];
+        same("checkpoint", store.checkpoint(&id).await, memory.checkpoint(&id).await)?;
         same("last_sequences", store.last_sequences(&ids).await, memory.last_sequences(&ids).await)?;
         for message in (0..4).map(|n| message_id(&format!("known-{n}"))) {
             let now = at(self.millis);
@@ -322,10 +364,16 @@ fn id(task: usize) -> TaskId {
     task_id(&format!("task-{task}"))
 }
 
-fn command_of(number: usize, message: &str) -> Command {
+fn by_id(mut claims: Vec<Claim>) -> Vec<Claim> {
+    claims.sort_by(|one, other| one.head.id.cmp(&other.head.id));
+    claims
+}
+
+fn command_of(number: usize, message: &str, now: i64) -> Command {
     let word = || Some(agent_message(message, "so"));
     match number {
-        0 | 1 => Command::Start,
+        0 => Command::Start { lease_until: at(now + 100) },
+        1 => Command::Start { lease_until: at(now + 1000) },
         2 => progress(message),
         3 => ask(message),
         4 => Command::RequireAuth {
@@ -337,6 +385,8 @@ fn command_of(number: usize, message: &str) -> Command {
         7 => Command::Resume,
         8 => Command::Cancel,
         9 => Command::FinishCancel { message: word() },
+        11 => Command::Retry { how: AttemptOutcome::TurnTooLong, at: at(now + 70) },
+        12 => Command::HandBack,
         _ => reply(message),
     }
 }

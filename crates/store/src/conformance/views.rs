@@ -178,6 +178,12 @@ pub async fn scopes_see_only_their_own(open: &impl AsyncFn() -> TestStore) {
         life.add(piece("x", "x", false)).await;
         lives.push(life);
     }
+    // An operator alone is told whose a task is.
+    for life in &lives {
+        let whose = test.store().scope_of(&life.head.id).await.expect("an answer");
+        assert_eq!(whose.as_ref(), Some(&life.scope), "{}", life.head.id);
+    }
+    assert_eq!(test.store().scope_of(&task_id("nobody")).await.expect("an answer"), None);
     for scope in &scopes {
         for life in &lives {
             let (own, id) = (life.scope == *scope, &life.head.id);

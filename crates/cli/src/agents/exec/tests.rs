@@ -61,9 +61,9 @@ async fn a_command_that_is_not_there_fails_the_task() {
 
 #[tokio::test]
 async fn the_turn_is_in_the_environment() {
-    let bench = bench("echo $LONGHAUL_TASK_ID $LONGHAUL_CONTEXT_ID $LONGHAUL_MESSAGE_ID $LONGHAUL_ATTEMPT $LONGHAUL_ACCEPTED_OUTPUT_MODES").await;
+    let bench = bench("echo $LONGHAUL_TASK_ID $LONGHAUL_CONTEXT_ID $LONGHAUL_MESSAGE_ID $LONGHAUL_ATTEMPT $LONGHAUL_LEASE_EPOCH $LONGHAUL_ACCEPTED_OUTPUT_MODES").await;
     let task = bench.say("x").await;
-    assert_eq!(output(&task).concat(), format!("{} {} message-1 1 text/plain,image/*\n", task.id, task.context_id));
+    assert_eq!(output(&task).concat(), format!("{} {} message-1 1 1 text/plain,image/*\n", task.id, task.context_id));
 }
 
 #[tokio::test]
@@ -75,6 +75,45 @@ async fn only_the_variables_that_are_passed_are_seen() {
     let output = output(&task).concat();
     assert!(output.contains("COLOUR=blue") && output.contains("PATH="), "{output}");
     assert!(!output.contains("HOME="), "{output}");
+}
+
+#[tokio::test]
+async fn exit_code_75_is_tried_again_and_in_the_end_each_attempt_is_told() {
+    let command = "echo attempt $LONGHAUL_ATTEMPT, epoch $LONGHAUL_LEASE_EPOCH >&2; exit 75";
+    let task = Bench::hasty(ExecAgent::new(spec(command))).await.say("x").await;
+    assert_eq!(state(&task), "FAILED");
+    let said = said(&task);
+    assert!(said.starts_with("given up after 3 attempts; attempt 1 ended at "), "{said}");
+    for number in 1..=3 {
+        let each = format!(": the agent failed: exit code 75: attempt {number}, epoch {number}");
+        assert!(said.contains(&each), "{said}");
+    }
+}
+
+#[tokio::test]
+async fn exit_code_75_may_be_past_at_the_next_attempt() {
+    let bench = Bench::hasty(ExecAgent::new(spec("[ $LONGHAUL_ATTEMPT = 3 ] && echo done || exit 75"))).await;
+    let task = bench.say("x").await;
+    assert_eq!((state(&task), output(&task).concat().as_str()), ("COMPLETED", "done\n"));
+}
+
+#[tokio::test]
+async fn what_must_not_run_twice_is_not_tried_again() {
+    let file = folder().join("runs");
+    let agent = ExecAgent::new(spec(&format!("echo 1 >> {}; echo busy >&2; exit 75", file.display())));
+    let config = longhaul_engine::Config { attempts_max: 1, ..longhaul_engine::Config::default() };
+    let task = Bench::with(agent, config).await.say("x").await;
+    assert_eq!((state(&task), pids(&file).len()), ("FAILED", 1));
+    assert!(said(&task).starts_with("given up after 1 attempt; "), "{}", said(&task));
+    assert!(said(&task).ends_with(": the agent failed: exit code 75: busy"), "{}", said(&task));
+}
+
+#[tokio::test]
+async fn what_is_kept_of_an_attempt_is_short() {
+    let command = "yes 'ä23456789' | head -c 100000 >&2; echo END >&2; exit 75";
+    let task = Bench::hasty(ExecAgent::new(spec(command))).await.say("x").await;
+    let said = said(&task);
+    assert!(said.ends_with("END") && said.chars().count() < 3 * 450, "{said}");
 }
 
 #[tokio::test]

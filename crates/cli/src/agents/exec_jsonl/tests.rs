@@ -61,7 +61,7 @@ async fn the_turn_is_told_in_one_line() {
         "messageId": "message-1", "contextId": task.context_id, "taskId": task.id, "role": "ROLE_USER", "parts": [{"text": "hello"}],
     });
     let wanted = json!({
-        "type": "turn", "taskId": task.id, "contextId": task.context_id, "attempt": 1, "first": true, "resumed": false, "message": message,
+        "type": "turn", "taskId": task.id, "contextId": task.context_id, "attempt": 1, "epoch": 1, "first": true, "resumed": false, "message": message,
         "history": [message], "acceptedOutputModes": ["text/plain", "image/*"], "extensions": [],
     });
     assert_eq!(turn, &wanted);
@@ -102,6 +102,71 @@ async fn exit_without_an_end_completes_or_fails_by_its_code() {
     assert_eq!((state(&task), said(&task).as_str()), ("FAILED", "the command ended with exit code 4: broken"));
 }
 
+/// A script that does one thing in each attempt, and asks, and does the last thing in the turn after that.
+fn attempts(each: [&str; 3]) -> String {
+    let [first, second, next_turn] = each;
+    format!(
+        "read -r turn; case $turn in *'\"first\":false'*) {next_turn};; *'\"attempt\":1,'*) {first};; *) {second};; esac"
+    )
+}
+
+#[tokio::test]
+async fn a_checkpoint_comes_back_in_the_next_attempt_and_the_next_turn() {
+    let echo = |line: &str| format!("printf '%s\\n' '{line}'");
+    let store = |step: &str| echo(&format!(r#"{{"type":"checkpoint","data":{{"step": {step}, "of":[null,1.50]}}}}"#));
+    let found = |step: &str| format!(r#"case $turn in *'"checkpoint":{{"step": {step}, "of":[null,1.50]}}'*)"#);
+    let ask = echo(r#"{"type":"input_required","text":"more?"}"#);
+    let done = echo(r#"{"type":"complete","text":"found it twice"}"#);
+    // The first attempt stores twice and is killed by the agent's wish; nothing was there before.
+    let first = format!("case $turn in *checkpoint*) exit 1;; esac; {}; {}; exit 75", store("0"), store("1"));
+    let second = format!("{} {}; {ask};; esac", found("1"), store("2"));
+    let next_turn = format!("{} {done};; esac", found("2"));
+    let bench = Bench::hasty(ExecJsonlAgent::new(spec(&attempts([&first, &second, &next_turn])))).await;
+    let asked = bench.say("x").await;
+    assert_eq!((state(&asked), said(&asked).as_str()), ("INPUT_REQUIRED", "more?"));
+    let done = bench.answer(&asked.id, "yes").await;
+    assert_eq!((state(&done), said(&done).as_str()), ("COMPLETED", "found it twice"));
+}
+
+#[tokio::test]
+async fn the_example_in_steps_goes_on_behind_the_last_one() {
+    let example = concat!(env!("CARGO_MANIFEST_DIR"), "/../../examples/steps.py");
+    // Of the first attempt only two steps are heard, and the first half of a third.
+    let cut = format!("python3 {example} 2>&- | head -n 5; exit 75");
+    let command = format!("if [ $LONGHAUL_ATTEMPT = 1 ]; then {cut}; else exec python3 {example}; fi");
+    let task = Bench::hasty(ExecJsonlAgent::new(spec(&command))).await.say("x").await;
+    assert_eq!((state(&task), said(&task).as_str()), ("COMPLETED", "5 steps"));
+    let results: Vec<String> = task.artifacts.iter().flat_map(|artifact| texts(&artifact.parts)).collect();
+    assert_eq!(results, ["result 1\n", "result 2\n", "result 3\n", "result 4\n", "result 5\n"]);
+    let told = task.history.iter().flat_map(|message| texts(&message.parts));
+    assert_eq!(told.collect::<Vec<_>>(), ["x", "attempt 2 goes on behind step 2"]);
+}
+
+#[tokio::test]
+async fn a_checkpoint_that_is_too_large_is_the_agents_error() {
+    let config = longhaul_engine::Config { checkpoint_bytes_max: 8, ..longhaul_engine::Config::default() };
+    let fits = r#"{"type":"checkpoint","data":"123456"}"#;
+    let agent = ExecJsonlAgent::new(spec(&script(&[fits, r#"{"type":"checkpoint","data":"1234567"}"#])));
+    let task = Bench::with(agent, config).await.say("x").await;
+    let wanted = "line 2 of the agent is not valid: data is 9 bytes long, 8 are allowed";
+    assert_eq!((state(&task), said(&task).as_str()), ("FAILED", wanted));
+}
+
+#[tokio::test]
+async fn an_agent_may_ask_for_another_attempt() {
+    let retry = r#"printf '{"type":"retry","text":"busy"}\n'"#;
+    for again in [retry, "echo busy >&2; exit 75"] {
+        let script = attempts([again, r#"printf '{"type":"complete","text":"done"}\n'"#, "true"]);
+        let task = Bench::hasty(ExecJsonlAgent::new(spec(&script))).await.say("x").await;
+        assert_eq!((state(&task), said(&task).as_str()), ("COMPLETED", "done"), "{again}");
+        let script = attempts([again, again, "true"]);
+        let task = Bench::hasty(ExecJsonlAgent::new(spec(&script))).await.say("x").await;
+        assert_eq!(state(&task), "FAILED", "{again}");
+        assert!(said(&task).starts_with("given up after 3 attempts; attempt 1 ended at "), "{}", said(&task));
+        assert_eq!(said(&task).matches("busy").count(), 3, "{}", said(&task));
+    }
+}
+
 #[tokio::test]
 async fn a_bad_line_fails_the_task_and_says_which() {
     #[rustfmt::skip]
@@ -135,6 +200,8 @@ async fn cancel_is_told_and_the_agent_may_say_how_it_ended() {
         (r#"echo '{"type":"canceled","text":"stopped"}'"#, "CANCELED", "stopped"),
         (r#"echo '{"type":"complete","text":"was done"}'"#, "COMPLETED", "was done"),
         ("exit 0", "CANCELED", ""),
+        (r#"echo '{"type":"retry","text":"later"}'"#, "CANCELED", ""),
+        ("exit 75", "CANCELED", ""),
     ];
     for (then, wanted, text) in cases {
         let ready = r#"echo '{"type":"progress","text":"ready"}'"#;

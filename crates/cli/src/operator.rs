@@ -1,0 +1,230 @@
+//! The operators' commands, through the server that holds the store or on the store itself.
+
+mod table;
+
+use std::path::Path;
+use std::sync::Arc;
+use std::time::Duration;
+
+use anyhow::Context as _;
+use async_trait::async_trait;
+use longhaul_engine::{
+    Agent, AgentError, Clock as _, Config, Engine, EngineParts, Outcome, RandomIds, SystemClock, Turn,
+};
+use longhaul_store_sqlite::{OpenError, SqliteConfig, SqliteStore};
+
+use crate::admin::{Answer, AskError, FILE_NAME, Operation, ask, hello, perform};
+use crate::failure::Attempt;
+use crate::serve::store_hint;
+use crate::settings::{ConfigError, StoreKind, StoreSettings};
+
+use table::Table;
+
+/// The file without which a folder holds no store.
+const DATABASE: &str = "longhaul.db";
+/// How often, and after which time again, a server is looked for that holds the store and does not listen yet.
+const STARTING_TRIES: usize = 10;
+const STARTING_WAIT: Duration = Duration::from_millis(200);
+
+/// What an operator's command came to.
+#[derive(Debug)]
+pub struct Done {
+    operation: Operation,
+    answer: Answer,
+    /// Whether a server did it.
+    served: bool,
+}
+
+/// Carries out a command.
+///
+/// # Errors
+///
+/// When it was not done, with the next step.
+pub fn run(store: &StoreSettings, operation: Operation) -> anyhow::Result<Done> {
+    if store.kind == StoreKind::Memory {
+        let hint = "it serves the store of a folder: set store.kind to sqlite";
+        return Err(ConfigError::new("store.kind", "is memory, which only its own server can reach", hint).into());
+    }
+    let runtime = tokio::runtime::Builder::new_current_thread()
+        .enable_all()
+        .build()
+        .context(Attempt::new("cannot start the runtime"))?;
+    let (answer, served) = runtime.block_on(carry_out(store, operation.clone()))?;
+    match answer {
+        Answer::Refused { message, hint } => {
+            let attempt = Attempt::new(message);
+            Err(anyhow::Error::msg(match hint {
+                Some(hint) => attempt.hint(hint),
+                None => attempt,
+            }))
+        }
+        answer => Ok(Done { operation, answer, served }),
+    }
+}
+
+/// Answers what came of it, and whether a server did it.
+async fn carry_out(store: &StoreSettings, operation: Operation) -> anyhow::Result<(Answer, bool)> {
+    let directory = &store.data;
+    let mut tries = 0;
+    loop {
+        let silence = match hello(directory).await {
+            Ok(()) => return Ok((ask(directory, operation).await.map_err(not_answered)?, true)),
+            Err(error @ AskError::OtherVersion { .. }) => return Err(not_answered(error)),
+            Err(error) => error,
+        };
+        match open(store) {
+            Ok(opened) => return Ok((on_the_store(opened, operation).await?, false)),
+            // It may be about to listen.
+            Err(OpenError::Held { .. }) if matches!(silence, AskError::Nobody(_)) && tries < STARTING_TRIES => {
+                tries += 1;
+                tokio::time::sleep(STARTING_WAIT).await;
+            }
+            Err(OpenError::Held { pid, .. }) => return Err(held(directory, pid, silence)),
+            Err(error) => return Err(not_opened(directory, error)),
+        }
+    }
+}
+
+fn not_answered(error: AskError) -> anyhow::Error {
+    let attempt = Attempt::new("cannot ask the server that holds the store");
+    let attempt = match error {
+        AskError::OtherVersion { .. } => attempt.hint("use the longhaul of the release that the server is of"),
+        _ => attempt.hint("it may have done it all the same: look, and run the command again if need be"),
+    };
+    anyhow::Error::new(error).context(attempt)
+}
+
+fn held(directory: &Path, pid: Option<u32>, silence: AskError) -> anyhow::Error {
+    let socket = directory.join(FILE_NAME);
+    let (holder, end) = match pid {
+        Some(pid) => (format!("process {pid}"), format!("end it (kill {pid})")),
+        None => ("another process".to_owned(), "end it".to_owned()),
+    };
+    let what =
+        format!("{holder} holds the store in {}, and does not answer at {}", directory.display(), socket.display());
+    let hint = match &silence {
+        AskError::Failed(error) if error.kind() == std::io::ErrorKind::PermissionDenied => {
+            "run the command as the user that runs the server".to_owned()
+        }
+        _ => format!("wait until it answers, or {end}; then run the command again"),
+    };
+    anyhow::Error::new(silence).context(Attempt::new(what).hint(hint))
+}
+
+fn not_opened(directory: &Path, error: OpenError) -> anyhow::Error {
+    let attempt = Attempt::new(format!("cannot open the store in {}", directory.display()));
+    let attempt = match store_hint(&error) {
+        Some(hint) => attempt.hint(hint),
+        None => attempt,
+    };
+    anyhow::Error::new(error).context(attempt)
+}
+
+/// Opens a store that is there. Leases stay as they are: only a server's start ends those of its predecessor.
+fn open(store: &StoreSettings) -> Result<SqliteStore, OpenError> {
+    let path = store.data.join(DATABASE);
+    if let Err(source) = std::fs::metadata(&path) {
+        return Err(OpenError::Files { action: "find", path, source });
+    }
+    let config = SqliteConfig {
+        directory: store.data.clone(),
+        synchronous: store.synchronous,
+        readers: 1,
+        ..SqliteConfig::default()
+    };
+    SqliteStore::open(&config, SystemClock::new().now())
+}
+
+/// Works on a store that nobody else holds, with an engine that is never started: no turn runs.
+async fn on_the_store(store: SqliteStore, operation: Operation) -> anyhow::Result<Answer> {
+    let clock = Arc::new(SystemClock::not_before(store.latest_time()));
+    let engine = Engine::new(EngineParts {
+        store: Arc::new(store),
+        agent: Arc::new(NoAgent),
+        clock,
+        ids: Arc::new(RandomIds::default()),
+        config: Config::default(),
+    });
+    let answer = perform(&engine, operation).await;
+    engine.close().await.context(Attempt::new("cannot close the store in order"))?;
+    Ok(answer)
+}
+
+/// Stands where an agent is asked for; it is never run.
+#[derive(Debug)]
+struct NoAgent;
+
+#[async_trait]
+impl Agent for NoAgent {
+    async fn run(&self, _: &mut Turn) -> Result<Outcome, AgentError> {
+        Err(AgentError::new("an operator's command runs no turn"))
+    }
+}
+
+impl Done {
+    /// For people, on stdout.
+    pub fn text(&self) -> String {
+        match &self.answer {
+            Answer::Reclaimed { tasks, .. } if tasks.is_empty() => String::new(),
+            Answer::Reclaimed { tasks, .. } => {
+                let mut table = Table::new(["TASK", "CONTEXT", "STATE", "SINCE", "WHY"]);
+                for task in tasks {
+                    let (state, since) = (task.state.short(), task.since.to_string());
+                    table.row([&task.task_id, &task.context_id, state, &since, &task.why]);
+                }
+                table.to_string()
+            }
+            Answer::Purged { states } => {
+                let mut table = Table::new(["STATE", "REMOVED"]);
+                for purged in states {
+                    table.row([purged.state.short(), &purged.removed.to_string()]);
+                }
+                table.to_string()
+            }
+            Answer::Resumed | Answer::Hello { .. } | Answer::Refused { .. } => match &self.operation {
+                Operation::Resume { task_id } => format!("{task_id}\n"),
+                _ => String::new(),
+            },
+        }
+    }
+
+    /// For programs, on stdout: a list, or an object for one task.
+    ///
+    /// # Errors
+    ///
+    /// None that can happen with what is written here.
+    pub fn json(&self) -> serde_json::Result<String> {
+        let json = match (&self.answer, &self.operation) {
+            (Answer::Reclaimed { tasks, .. }, _) => serde_json::to_string(tasks),
+            (Answer::Purged { states }, _) => serde_json::to_string(states),
+            (_, Operation::Resume { task_id }) => serde_json::to_string(&serde_json::json!({ "taskId": task_id })),
+            _ => Ok("null".to_owned()),
+        };
+        json.map(|json| json + "\n")
+    }
+
+    /// For people, on stderr: how it ended.
+    pub fn note(&self) -> Option<String> {
+        match (&self.answer, &self.operation) {
+            (Answer::Reclaimed { tasks, left_out }, Operation::Reclaim { dry_run, .. }) => {
+                let all = tasks.len() as u64 + left_out;
+                let what = if *dry_run { "would be given up; this was a dry run" } else { "given up" };
+                let rest = if *left_out > 0 { format!("; {left_out} of them are not shown") } else { String::new() };
+                Some(format!("{} {what}{rest}", tasks_of(all)))
+            }
+            (Answer::Purged { states }, _) => {
+                Some(format!("{} removed", tasks_of(states.iter().map(|purged| purged.removed).sum())))
+            }
+            (Answer::Resumed, _) if self.served => Some("the task goes on".to_owned()),
+            (Answer::Resumed, _) => Some("the task goes on when a server is started".to_owned()),
+            _ => None,
+        }
+    }
+}
+
+fn tasks_of(number: u64) -> String {
+    match number {
+        1 => "1 task".to_owned(),
+        number => format!("{number} tasks"),
+    }
+}
