@@ -10,11 +10,14 @@ use crate::support::{client, lines, reaches, reason_of, send, whole_log};
 async fn task_that_kills_its_server_has_failed_after_its_attempts_and_tells_of_each() {
     // A message of another kind does no harm, and must not suffer any.
     let command = "read -r text; echo \"$text $LONGHAUL_ATTEMPT\" >> attempts; \
+                   while [ ! -e told ]; do sleep 0.02; done; \
                    [ \"$text\" = poison ] && kill -9 $PPID; sleep 0.2; echo fine";
     let config = "[agent]\nattempts_max = 3\nbackoff_min = \"100ms\"\n";
     let launch = Launch::sqlite(config).agent(TestAgent::Exec(command.to_owned()));
     let mut server = Server::launch(launch).await;
     let poison = send(&mut client(server.addr()), "poison").await;
+    // It must not kill the server before that has answered.
+    std::fs::write(server.folder().join("told"), "").expect("a file beside the attempts");
     let mut kills = 0;
     loop {
         let addr = server.addr();
