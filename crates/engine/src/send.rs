@@ -15,7 +15,7 @@ use tokio::runtime::Handle;
 
 use crate::clock::{later, within};
 use crate::drive::{TurnStart, View, drive};
-use crate::engine::{Inner, contended, known_form, new_messages, status_time};
+use crate::engine::{Inner, Worker, contended, known_form, new_messages, status_time};
 use crate::hub::{Heard, Subscription};
 use crate::schedule::decide_all;
 use crate::stream::EventStream;
@@ -306,20 +306,8 @@ impl Inner {
         let committed = match self.commit(commit).await {
             Ok(committed) => committed,
             Err(error) => {
-                let (scope, request, head) = (send.scope.clone(), send.request.clone(), transition.head);
-                self.settle(
-                    &error,
-                    worker.map(|worker| TurnStart {
-                        scope,
-                        head,
-                        message,
-                        request,
-                        view: None,
-                        worker,
-                        message_sequence: None,
-                        missed,
-                    }),
-                );
+                let head = transition.head;
+                self.settle(&error, worker.map(|worker| turn_start(send, head, message, worker, None, missed)));
                 return Err(EngineError::store("accept the task", error));
             }
         };
@@ -329,17 +317,7 @@ impl Inner {
         }
         let turn = worker.map(|worker| {
             let view = (waits == Waits::ForAnswer).then(|| View::new(&head, None, &message, head.last_sequence));
-            let (scope, request) = (send.scope.clone(), send.request.clone());
-            Box::new(TurnStart {
-                scope,
-                head: head.clone(),
-                message: message.clone(),
-                request,
-                view,
-                worker,
-                message_sequence: None,
-                missed,
-            })
+            Box::new(turn_start(send, head.clone(), message.clone(), worker, view, missed))
         });
         Ok(Begun::Task(Box::new(BegunTask { head, subscription, turn, created: Some(message) })))
     }
@@ -387,20 +365,8 @@ impl Inner {
                 Ok(committed) => committed,
                 Err(StoreError::Conflict { .. }) => continue,
                 Err(error) => {
-                    let (scope, request, head) = (send.scope.clone(), send.request.clone(), transition.head);
-                    self.settle(
-                        &error,
-                        worker.map(|worker| TurnStart {
-                            scope,
-                            head,
-                            message,
-                            request,
-                            view: None,
-                            worker,
-                            message_sequence: None,
-                            missed,
-                        }),
-                    );
+                    let head = transition.head;
+                    self.settle(&error, worker.map(|worker| turn_start(send, head, message, worker, None, missed)));
                     return Err(EngineError::store("accept the message", error));
                 }
             };
@@ -410,19 +376,7 @@ impl Inner {
                 None if head.waits_for_a_worker() => self.due(),
                 None => {}
             }
-            let turn = worker.map(|worker| {
-                let (scope, request) = (send.scope.clone(), send.request.clone());
-                Box::new(TurnStart {
-                    scope,
-                    head: head.clone(),
-                    message,
-                    request,
-                    view: None,
-                    worker,
-                    message_sequence: None,
-                    missed,
-                })
-            });
+            let turn = worker.map(|worker| Box::new(turn_start(send, head.clone(), message, worker, None, missed)));
             return Ok(Begun::Task(Box::new(BegunTask { head, subscription, turn, created: None })));
         }
         Err(contended(task_id))
@@ -522,6 +476,19 @@ fn with_request(mut messages: Vec<NewMessage>, message: &Message, request: &Turn
         joins.request = request.clone();
     }
     messages
+}
+
+/// The turn that begins with the message of this send.
+fn turn_start(
+    send: &SendRequest,
+    head: TaskHead,
+    message: Message,
+    worker: Worker,
+    view: Option<View>,
+    missed: u64,
+) -> TurnStart {
+    let (scope, request) = (send.scope.clone(), send.request.clone());
+    TurnStart { scope, head, message, request, view, worker, message_sequence: None, missed }
 }
 
 fn refused(task_id: &TaskId, rejection: &Rejection) -> EngineError {
