@@ -242,9 +242,7 @@ on_each_store! {
             assert_eq!((state(&task), head.leased, head.due_at), (waits, false, None));
         }
         // The answer may be there before the turn that gave it has gone.
-        while world.engine.stats().turns > 0 {
-            tokio::task::yield_now().await;
-        }
+        spin(|| world.engine.stats().turns == 0).await;
         assert_eq!(state(&world.send(send("ok")).await), Completed, "the worker is free");
         world.beats(6).await;
         assert_eq!(world.store.count(Operation::Renew), 0);
