@@ -19,6 +19,7 @@ mod lock;
 mod migrations;
 mod reader;
 mod recent;
+mod statements;
 mod store;
 mod writer;
 

@@ -1,30 +1,4 @@
-use rusqlite::{Connection, PrepFlags, Statement};
-
-macro_rules! statements {
-    ($($(#[doc = $doc:literal])* $name:ident = $sql:expr;)*) => {
-        /// All that the writer ever says, prepared once.
-        pub(super) struct Statements<'c> {
-            $($(#[doc = $doc])* pub(super) $name: Statement<'c>,)*
-        }
-
-        impl<'c> Statements<'c> {
-            pub(super) fn prepare(connection: &'c Connection) -> rusqlite::Result<Self> {
-                Ok(Self {
-                    $($name: connection.prepare_with_flags(
-                        concat!("/* ", stringify!($name), " */ ", $sql),
-                        PrepFlags::SQLITE_PREPARE_PERSISTENT,
-                    )?,)*
-                })
-            }
-
-            /// Each statement with its name, so that a test can look at how it is worked out.
-            #[cfg(test)]
-            pub(super) fn texts() -> Vec<(&'static str, &'static str)> {
-                vec![$((stringify!($name), $sql),)*]
-            }
-        }
-    };
-}
+use crate::statements::statements;
 
 statements! {
     begin = "BEGIN IMMEDIATE";
