@@ -110,7 +110,7 @@ async fn begin(inner: &Arc<Inner>, claim: Claim, worker: Worker) -> Result<Begun
         task_id: head.id.clone(),
         expect: Expect::Unheld(head.version),
         head: Some(transition.head.clone()),
-        events: events.clone(),
+        events,
         messages: new_messages(transition.history, 0),
         checkpoint: None,
         dedup: None,

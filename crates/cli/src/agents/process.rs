@@ -187,8 +187,12 @@ pub async fn tail(mut stderr: ChildStderr, ended: &CancellationToken) -> String 
         }
     }
     let text = String::from_utf8_lossy(&end);
-    let text = text.trim_end();
-    let surplus = text.chars().count().saturating_sub(STDERR_CHARS_MAX);
+    last_chars(text.trim_end(), STDERR_CHARS_MAX)
+}
+
+/// The end of a text: so many characters at the most.
+fn last_chars(text: &str, chars_max: usize) -> String {
+    let surplus = text.chars().count().saturating_sub(chars_max);
     text.chars().skip(surplus).collect()
 }
 
@@ -244,7 +248,11 @@ pub fn outcome(status: ExitStatus, stderr: &str) -> Result<Outcome, AgentError> 
         None => Ok(Outcome::Complete(None)),
         Some(_) if status.code() == Some(TRY_AGAIN) => {
             let how = format!("exit code {TRY_AGAIN}");
-            Err(try_again(&if stderr.is_empty() { how } else { format!("{how}: {}", end_of(stderr)) }))
+            Err(try_again(&if stderr.is_empty() {
+                how
+            } else {
+                format!("{how}: {}", last_chars(stderr, REASON_CHARS_MAX))
+            }))
         }
         Some(why) => Ok(Outcome::Fail(Some(vec![text_part(why)]))),
     }
@@ -254,12 +262,6 @@ pub fn outcome(status: ExitStatus, stderr: &str) -> Result<Outcome, AgentError> 
 pub fn try_again(reason: &str) -> AgentError {
     let reason: String = reason.chars().take(REASON_CHARS_MAX + REASON_PREFIX_MAX).collect();
     AgentError::transient(format!("the command asks for another attempt: {reason}")).with_reason(reason)
-}
-
-/// The end of what a command has said of one attempt.
-fn end_of(stderr: &str) -> String {
-    let surplus = stderr.chars().count().saturating_sub(REASON_CHARS_MAX);
-    stderr.chars().skip(surplus).collect()
 }
 
 /// A machine that is out of processes, files or memory for now may have some at the next attempt.
