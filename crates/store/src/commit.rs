@@ -3,7 +3,7 @@ use longhaul_lifecycle::TaskHead;
 use longhaul_protocol::{JsonObject, Message, MessageId, Owner, TaskId, Tenant, Timestamp};
 use serde::{Deserialize, Serialize};
 
-use crate::NewEvent;
+use crate::{NewEvent, StoreError};
 
 /// Whose tasks are meant: nobody sees a task of another scope, or learns that it exists (A2A §13.1).
 #[derive(Clone, Debug, Default, Eq, Hash, Ord, PartialEq, PartialOrd)]
@@ -131,6 +131,47 @@ pub struct Commit {
     pub dedup: Option<Dedup>,
     /// The time of the commit, by the store's clock.
     pub now: Timestamp,
+}
+
+/// What a store knows of a task when a commit comes to it.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub struct Standing {
+    /// Its version.
+    pub version: u64,
+    /// The epoch of its newest lease.
+    pub epoch: u64,
+    /// Whether that lease is alive at the time of the commit.
+    pub lease_lives: bool,
+}
+
+impl Commit {
+    /// Whether a task stands as the commit expects: the one rule of every store, to be asked in the step that writes.
+    ///
+    /// # Errors
+    ///
+    /// [`StoreError::LeaseLost`] for a writer whose lease is over, [`StoreError::Conflict`] when another writer was first.
+    pub fn check(&self, standing: Standing) -> Result<(), StoreError> {
+        let (epoch, version) = match self.expect {
+            Expect::New(_) => return Ok(()),
+            Expect::Version(version) | Expect::Unheld(version) => (None, Some(version)),
+            Expect::LeaseAndVersion { epoch, version } => (Some(epoch), Some(version)),
+            Expect::Lease { epoch } => (Some(epoch), None),
+        };
+        // A worker that slept past its lease must not write, however recently it looked.
+        if let Some(epoch) = epoch
+            && !(epoch == standing.epoch && standing.lease_lives)
+        {
+            return Err(StoreError::LeaseLost { task: self.task_id.clone(), epoch });
+        }
+        // Likewise who takes over a lease that ran out, or acts because it did: it may have been renewed since.
+        let takes_lease = self.head.as_ref().is_some_and(|head| head.leased && head.epoch != standing.epoch);
+        let must_be_free = takes_lease || matches!(self.expect, Expect::Unheld(_));
+        let is_held = must_be_free && standing.lease_lives;
+        if is_held || version.is_some_and(|version| version != standing.version) {
+            return Err(StoreError::Conflict { task: self.task_id.clone() });
+        }
+        Ok(())
+    }
 }
 
 /// What a commit made of the counters.

@@ -15,7 +15,7 @@ mod memory;
 mod rotation;
 mod traits;
 
-pub use commit::{Commit, Committed, Dedup, Expect, NewMessage, NewTask, Scope, TurnRequest};
+pub use commit::{Commit, Committed, Dedup, Expect, NewMessage, NewTask, Scope, Standing, TurnRequest};
 pub use error::StoreError;
 pub use event::{EventKind, NewEvent, StoredEvent};
 pub use fold::{ArtifactFold, ArtifactVersion, VersionFold, artifact_update, created_event, snapshot_task};

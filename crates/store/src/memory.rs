@@ -13,8 +13,8 @@ use longhaul_protocol::{
 
 use crate::{
     ArtifactFold, ArtifactVersion, Claim, Commit, Committed, Dedup, Due, Expect, HeldLease, HistoryLimit, Line,
-    ListCursor, ListPage, ListQuery, NewEvent, NewMessage, Rotation, Scope, Snapshot, SnapshotQuery, Store, StoreError,
-    StoredEvent, StoredMessage, TurnRequest, VersionFold, artifact_update, snapshot_task,
+    ListCursor, ListPage, ListQuery, NewEvent, NewMessage, Rotation, Scope, Snapshot, SnapshotQuery, Standing, Store,
+    StoreError, StoredEvent, StoredMessage, TurnRequest, VersionFold, artifact_update, snapshot_task,
 };
 
 /// Tasks in this process's memory: for trying out and for tests. Nothing outlives the process.
@@ -340,7 +340,7 @@ impl Inner {
         let Some(entry) = self.tasks.get_mut(&commit.task_id) else {
             return Err(StoreError::NotFound { task: commit.task_id });
         };
-        expect_holds(&commit, &entry.head)?;
+        commit.check(standing(&entry.head, commit.now))?;
         if let Some(head) = commit.head {
             let mut head = TaskHead { last_sequence: entry.head.last_sequence, ..head };
             if entry.head.leased && head.leased && entry.head.epoch == head.epoch {
@@ -530,31 +530,13 @@ impl Entry {
     }
 }
 
+fn standing(head: &TaskHead, now: Timestamp) -> Standing {
+    Standing { version: head.version, epoch: head.epoch, lease_lives: holds_lease(head, head.epoch, now) }
+}
+
 /// Whether the lease of this epoch is alive.
 fn holds_lease(head: &TaskHead, epoch: u64, now: Timestamp) -> bool {
     head.epoch == epoch && head.leased && !head.lease_is_over(now)
-}
-
-/// Whether the head is what the commit expects it to be.
-fn expect_holds(commit: &Commit, head: &TaskHead) -> Result<(), StoreError> {
-    let (epoch, version) = match commit.expect {
-        Expect::New(_) => return Ok(()),
-        Expect::Version(version) | Expect::Unheld(version) => (None, Some(version)),
-        Expect::LeaseAndVersion { epoch, version } => (Some(epoch), Some(version)),
-        Expect::Lease { epoch } => (Some(epoch), None),
-    };
-    if let Some(epoch) = epoch
-        && !holds_lease(head, epoch, commit.now)
-    {
-        return Err(StoreError::LeaseLost { task: head.id.clone(), epoch });
-    }
-    let takes_lease = commit.head.as_ref().is_some_and(|after| after.leased && after.epoch != head.epoch);
-    let must_be_free = takes_lease || matches!(commit.expect, Expect::Unheld(_));
-    let is_held = must_be_free && holds_lease(head, head.epoch, commit.now);
-    if is_held || version.is_some_and(|version| version != head.version) {
-        return Err(StoreError::Conflict { task: head.id.clone() });
-    }
-    Ok(())
 }
 
 #[async_trait]

@@ -7,7 +7,7 @@ use rusqlite::params;
 
 use super::Renewal;
 use super::encoded::EncodedCommit;
-use super::transaction::{Known, Writer, expect_holds};
+use super::transaction::{Known, Writer};
 use crate::fault::Fault;
 use crate::layout::{self, int};
 use crate::reader::row;
@@ -159,7 +159,7 @@ impl<'w, 'c, 'b> Batch<'w, 'c, 'b> {
                 }
             }
         };
-        if let Err(refused) = expect_holds(commit, &known) {
+        if let Err(refused) = commit.check(known.standing(commit.now)) {
             return Ok(Err(refused));
         }
         let last_sequence = known.last_sequence + commit.events.len() as u64;

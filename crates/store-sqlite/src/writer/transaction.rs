@@ -2,7 +2,7 @@ use std::sync::Arc;
 
 use longhaul_lifecycle::TaskHead;
 use longhaul_protocol::{TaskId, TaskState, Timestamp};
-use longhaul_store::{Commit, Expect, Scope, StoreError};
+use longhaul_store::{Scope, Standing, StoreError};
 use rusqlite::{Connection, OptionalExtension, params};
 
 use super::Counters;
@@ -58,6 +58,11 @@ impl Known {
     /// Whether the lease of this epoch is alive.
     pub(super) fn holds_lease(&self, epoch: u64, now: Timestamp) -> bool {
         self.epoch == epoch && self.leased && self.due_at.is_none_or(|until| until > now.unix_millis())
+    }
+
+    /// What decides whether a commit may be made at this time.
+    pub(super) fn standing(&self, now: Timestamp) -> Standing {
+        Standing { version: self.version, epoch: self.epoch, lease_lives: self.holds_lease(self.epoch, now) }
     }
 
     /// Whether the task waits for a worker.
@@ -244,29 +249,4 @@ impl<'c> Writer<'c> {
         self.heads.insert(task_id.clone(), known);
         Ok(Some(known))
     }
-}
-
-/// Whether the task is what the commit expects it to be.
-pub(super) fn expect_holds(commit: &Commit, known: &Known) -> Result<(), StoreError> {
-    let (epoch, version) = match commit.expect {
-        Expect::New(_) => return Ok(()),
-        Expect::Version(version) | Expect::Unheld(version) => (None, Some(version)),
-        Expect::LeaseAndVersion { epoch, version } => (Some(epoch), Some(version)),
-        Expect::Lease { epoch } => (Some(epoch), None),
-    };
-    // The fencing token and the end of the lease are compared in the transaction that writes: a worker that slept past
-    // its lease must not write, however recently it looked.
-    if let Some(epoch) = epoch
-        && !known.holds_lease(epoch, commit.now)
-    {
-        return Err(StoreError::LeaseLost { task: commit.task_id.clone(), epoch });
-    }
-    // Likewise who takes over a lease that ran out, or acts because it did: it may have been renewed since.
-    let takes_lease = commit.head.as_ref().is_some_and(|head| head.leased && head.epoch != known.epoch);
-    let must_be_free = takes_lease || matches!(commit.expect, Expect::Unheld(_));
-    let is_held = must_be_free && known.holds_lease(known.epoch, commit.now);
-    if is_held || version.is_some_and(|version| version != known.version) {
-        return Err(StoreError::Conflict { task: commit.task_id.clone() });
-    }
-    Ok(())
 }
