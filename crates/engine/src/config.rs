@@ -48,6 +48,9 @@ impl Retention {
 /// How the engine works. Each value has a default that suits one machine.
 #[derive(Clone, Debug)]
 pub struct Config {
+    /// What the leases of this instance's turns say who holds them, for people; a part that no other instance has is added.
+    /// Default empty.
+    pub worker_name: String,
     /// How many turns run at once. Default 1,024; at least 1.
     pub workers_max: usize,
     /// How often a turn is tried before its task has failed. Default 3; at least 1.
@@ -108,6 +111,7 @@ const HEARTBEAT_MIN: Duration = Duration::from_millis(50);
 impl Default for Config {
     fn default() -> Self {
         Self {
+            worker_name: String::new(),
             workers_max: 1024,
             attempts_max: 3,
             backoff_min: Duration::from_secs(1),

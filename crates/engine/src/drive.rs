@@ -131,7 +131,7 @@ pub(crate) async fn drive(inner: Arc<Inner>, start: TurnStart) -> TurnEnd {
     if head.lease_is_over(inner.clock.now()) {
         return end;
     }
-    let shared = Arc::new(shared(&inner, &head, ledger, view.is_some()));
+    let shared = Arc::new(shared(&inner, &scope, &head, ledger, view.is_some()));
     let registered = inner.running.register(Arc::clone(&shared));
     let mut head = head;
     if inner.running.missed() != missed {
@@ -180,6 +180,7 @@ pub(crate) async fn drive(inner: Arc<Inner>, start: TurnStart) -> TurnEnd {
                 commit = None;
                 let Ok((new_head, group, writes)) = stored else { break };
                 view = view.take().and_then(|view| view.grown(&group, writes, &new_head));
+                shared.knows_version(new_head.version);
                 head = new_head;
                 if !head.leased {
                     end.view = view.take().map(|view| view.into_task(&head));
@@ -214,7 +215,13 @@ pub(crate) async fn drive(inner: Arc<Inner>, start: TurnStart) -> TurnEnd {
     end
 }
 
-fn shared(inner: &Arc<Inner>, head: &TaskHead, ledger: ArtifactLedger, keeps_updates: bool) -> TurnShared {
+fn shared(
+    inner: &Arc<Inner>,
+    scope: &Scope,
+    head: &TaskHead,
+    ledger: ArtifactLedger,
+    keeps_updates: bool,
+) -> TurnShared {
     let (ids, clock) = (Arc::clone(&inner.ids), Arc::clone(&inner.clock));
     let message_ids = MessageIds(Arc::new(move || ids.message_id(clock.now())));
     let state = TurnState { ledger, turn_message: head.turn_message, ..TurnState::default() };
@@ -222,10 +229,12 @@ fn shared(inner: &Arc<Inner>, head: &TaskHead, ledger: ArtifactLedger, keeps_upd
     let event_bytes_max = inner.config.event_bytes_max;
     let lease_until = head.due_at.unwrap_or_else(|| inner.lease_until(inner.clock.now()));
     TurnShared::new(TurnParts {
+        scope: scope.clone(),
         task_id,
         context_id,
         attempt: head.attempt,
         epoch: head.epoch,
+        version: head.version,
         lease_until,
         event_bytes_max,
         checkpoint_bytes_max: inner.config.checkpoint_bytes_max,
@@ -352,6 +361,8 @@ async fn store(
     last: Option<Command>,
 ) -> Stored {
     let mut delay = RETRY_DELAY_MIN;
+    // Whether a commit was sent of which nobody knows what became of it: it may still be made.
+    let mut unsure = false;
     loop {
         // A renewal changes no version, so the head does not know of it.
         if head.leased && head.epoch == shared.epoch {
@@ -360,7 +371,7 @@ async fn store(
         let Ok((group, next)) = group(&inner, &head, &shared, &writes, last.as_ref()) else { return Err(Lost) };
         let expect = match group.decides {
             true => Expect::LeaseAndVersion { epoch: shared.epoch, version: head.version },
-            false => Expect::Lease { epoch: shared.epoch },
+            false => Expect::Lease { epoch: shared.epoch, last_sequence: head.last_sequence },
         };
         let commit = Commit {
             task_id: head.id.clone(),
@@ -377,6 +388,9 @@ async fn store(
                 let next = TaskHead { last_sequence: committed.last_sequence, ..next };
                 return Ok((next, group, writes));
             }
+            Err(StoreError::Conflict { .. }) if unsure && was_made(&inner, &head, &group, &mut delay).await => {
+                return after_all(&inner, &scope, &head, shared.epoch, group, writes, &mut delay).await;
+            }
             Err(StoreError::Conflict { .. }) => match inner.store.load(&scope, &head.id).await {
                 Ok(Some(newer)) => head = newer,
                 Ok(None) => return Err(Lost),
@@ -392,6 +406,7 @@ async fn store(
                 return Err(Lost);
             }
             Err(error @ (StoreError::Unavailable { .. } | StoreError::Duplicate { .. })) => {
+                unsure = true;
                 again(&inner, &head, &error, &mut delay).await;
                 if was_made(&inner, &head, &group, &mut delay).await {
                     return after_all(&inner, &scope, &head, shared.epoch, group, writes, &mut delay).await;

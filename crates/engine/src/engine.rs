@@ -3,7 +3,7 @@ use std::sync::atomic::{AtomicU8, AtomicU64, Ordering};
 use std::time::Duration;
 
 use longhaul_lifecycle::{
-    AttemptEnd, AttemptOutcome, Command, Joins, Next, RetryPolicy, TaskHead, Transition, describe_attempts,
+    AttemptEnd, AttemptOutcome, Command, Joins, Next, RetryPolicy, TaskHead, Transition, WorkerId, describe_attempts,
 };
 use longhaul_protocol::{ContextId, Message, TaskId, Timestamp, json, wire};
 use longhaul_store::{
@@ -56,6 +56,8 @@ pub(crate) struct Inner {
     pub clock: Arc<dyn Clock>,
     pub ids: Arc<dyn IdSource>,
     pub config: Config,
+    /// This process, as leases name it.
+    pub worker: WorkerId,
     pub hub: Arc<Hub>,
     pub running: Arc<Running>,
     workers: Arc<Semaphore>,
@@ -78,7 +80,13 @@ impl Engine {
     pub fn new(parts: EngineParts) -> Self {
         let EngineParts { store, agent, clock, ids, config } = parts;
         let workers = Arc::new(Semaphore::new(config.workers_max.clamp(1, Semaphore::MAX_PERMITS)));
+        let incarnation = ids.message_id(clock.now());
+        let worker = match config.worker_name.as_str() {
+            "" => WorkerId::new(incarnation.as_str()),
+            name => WorkerId::new(format!("{name}/{incarnation}")),
+        };
         let inner = Inner {
+            worker,
             store,
             agent,
             clock,
@@ -98,20 +106,20 @@ impl Engine {
         Self { inner: Arc::new(inner) }
     }
 
-    /// Lets the leases of former workers run out, and begins to work. For the only instance on the store.
+    /// Begins to work. The only instance on a store lets the leases of its former workers run out at once; where there may be
+    /// others they run out by themselves.
     ///
     /// # Errors
     ///
     /// [`EngineError::Unavailable`] when the store can't be written.
     pub async fn start(&self) -> Result<(), EngineError> {
         let inner = &self.inner;
-        let expired = inner.store.expire_leases(inner.clock.now()).await;
-        let expired = expired.map_err(|error| EngineError::store("take up interrupted tasks", error))?;
-        if expired > 0 {
-            tracing::info!(tasks = expired, "tasks whose worker is gone are due again");
+        if !inner.store.is_shared() {
+            inner.expire_leases().await?;
         }
         inner.tracker.spawn(crate::schedule::schedule(Arc::clone(inner)));
-        inner.tracker.spawn(crate::schedule::sweep(Arc::clone(inner)));
+        inner.tracker.spawn(crate::listen::sweep(Arc::clone(inner)));
+        inner.tracker.spawn(crate::listen::listen(Arc::clone(inner)));
         inner.background.spawn(crate::heartbeat::heartbeat(Arc::clone(inner)));
         inner.tracker.spawn(crate::housekeeping::housekeeping(Arc::clone(inner)));
         Ok(())
@@ -343,6 +351,20 @@ impl Inner {
             log_change(&head, committed.last_sequence);
         }
         Ok(committed)
+    }
+
+    async fn expire_leases(&self) -> Result<(), EngineError> {
+        let expired = self.store.expire_leases(self.clock.now()).await;
+        let expired = expired.map_err(|error| EngineError::store("take up interrupted tasks", error))?;
+        if expired > 0 {
+            tracing::info!(tasks = expired, "tasks whose worker is gone are due again");
+        }
+        Ok(())
+    }
+
+    /// The start of a turn in this process.
+    pub fn start_command(&self, now: Timestamp) -> Command {
+        Command::Start { lease_until: self.lease_until(now), worker: self.worker.clone() }
     }
 
     /// When a lease runs out that is taken now.

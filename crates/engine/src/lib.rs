@@ -17,6 +17,7 @@ mod housekeeping;
 mod hub;
 mod ids;
 mod list;
+mod listen;
 mod operator;
 mod running;
 mod schedule;

@@ -152,6 +152,13 @@ impl Running {
         self.tell(task_id, |shared| shared.deliver(ordinal));
     }
 
+    /// The turn of a task, if it runs here and listens.
+    pub fn turn(&self, task_id: &TaskId) -> Option<Arc<TurnShared>> {
+        let turns = self.turns();
+        let turn = turns.by_task.get(task_id).filter(|turn| !turn.stopper.is_deaf());
+        turn.map(|turn| Arc::clone(&turn.shared))
+    }
+
     /// Whether the task has a turn here.
     pub fn runs(&self, task_id: &TaskId) -> bool {
         self.turns().by_task.contains_key(task_id)

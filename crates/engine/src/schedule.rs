@@ -3,6 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use futures_util::future::join_all;
 use longhaul_lifecycle::{AttemptOutcome, Command, Joins, TaskHead, Transition, Writer, decide};
 use longhaul_protocol::{TaskState, Timestamp};
 use longhaul_store::{Claim, Commit, Expect, Rotation, StoreError, StoredMessage};
@@ -61,28 +62,41 @@ async fn run_due(inner: &Arc<Inner>, rotation: &mut Rotation) -> Result<Option<D
         if due.claims.is_empty() {
             inner.line.found_empty();
             let next = inner.store.next_due().await?.map_or(Duration::MAX, |next| until(now, next));
-            // A lease that is taken from now on rings nobody when it runs out.
-            return Ok(Some(next.clamp(Duration::from_millis(1), inner.config.lease_duration)));
+            return Ok(Some(next.clamp(Duration::from_millis(1), patience(inner))));
         }
-        let mut moved = false;
-        for claim in due.claims {
-            let Some(worker) = inner.free_worker() else { break };
-            let task_id = claim.head.id.clone();
-            match begin(inner, claim, worker.silent()).await {
-                Ok(Begun::Moved) => moved = true,
-                Ok(Begun::Stuck) => {}
-                // One task that can't be begun must not keep the others from it.
-                Err(error) => {
-                    tracing::error!(
-                        task_id = task_id.as_str(),
-                        error = &error as &dyn std::error::Error,
-                        "cannot begin a task that is due"
-                    );
-                }
-            }
-        }
+        // All at once: their starts become one write, and one that can't be begun does not keep the others from it.
+        let begun = due.claims.into_iter().map_while(|claim| {
+            let worker = inner.free_worker()?;
+            Some(begin_or_say(inner, claim, worker.silent()))
+        });
+        let moved = join_all(begun).await.into_iter().any(|moved| moved);
         if !moved && inner.free_workers() > 0 {
             return Ok(Some(STORE_RETRY));
+        }
+    }
+}
+
+/// How long to wait for a ring before the store is asked again: a lease that is taken from now on rings nobody when it runs
+/// out, nor can others be relied on to.
+fn patience(inner: &Inner) -> Duration {
+    match inner.store.is_shared() {
+        true => inner.config.sweep_interval.min(inner.config.lease_duration),
+        false => inner.config.lease_duration,
+    }
+}
+
+/// Takes one due task. Answers whether it is another's, or begun, now.
+async fn begin_or_say(inner: &Arc<Inner>, claim: Claim, worker: Worker) -> bool {
+    let task_id = claim.head.id.clone();
+    match begin(inner, claim, worker).await {
+        Ok(begun) => matches!(begun, Begun::Moved),
+        Err(error) => {
+            tracing::error!(
+                task_id = task_id.as_str(),
+                error = &error as &dyn std::error::Error,
+                "cannot begin a task that is due"
+            );
+            false
         }
     }
 }
@@ -164,7 +178,7 @@ fn take(inner: &Inner, head: &TaskHead, now: Timestamp) -> Command {
     if head.cancel_requested {
         return Command::FinishCancel { message: None };
     }
-    let start = Command::Start { lease_until: inner.lease_until(now) };
+    let start = inner.start_command(now);
     if !head.lease_is_over(now) {
         return start;
     }
@@ -212,24 +226,5 @@ fn after(before: Transition, next: Transition) -> Transition {
         history: before.history.into_iter().chain(next.history.into_iter().map(joins)).collect(),
         lease: next.lease,
         tell_agent: before.tell_agent || next.tell_agent,
-    }
-}
-
-/// Looks for wake-ups that were missed: one question for all tasks that somebody waits for.
-pub(crate) async fn sweep(inner: Arc<Inner>) {
-    loop {
-        tokio::select! {
-            biased;
-            () = inner.closing.cancelled() => return,
-            () = inner.clock.sleep(inner.config.sweep_interval) => {}
-        }
-        for task_ids in inner.hub.waited_for().chunks(500) {
-            match inner.store.last_sequences(task_ids).await {
-                Ok(known) => known.iter().for_each(|(task_id, last_sequence)| inner.hub.ring(task_id, *last_sequence)),
-                Err(error) => {
-                    tracing::warn!(error = &error as &dyn std::error::Error, "cannot look for missed wake-ups")
-                }
-            }
-        }
     }
 }

@@ -276,7 +276,7 @@ impl Inner {
             Accept::Task => {
                 worker = self.worker_out_of_line();
                 match &worker {
-                    Some(_) => vec![Command::Start { lease_until: self.lease_until(now) }],
+                    Some(_) => vec![self.start_command(now)],
                     None => {
                         self.admit_to_the_line().await?;
                         Vec::new()
@@ -348,7 +348,7 @@ impl Inner {
             let now = status_time(&head, self.clock.now());
             let worker = if head.state.is_interrupted() { self.worker_out_of_line() } else { None };
             let mut commands = vec![Command::Message { message: message.clone() }];
-            commands.extend(worker.is_some().then(|| Command::Start { lease_until: self.lease_until(now) }));
+            commands.extend(worker.is_some().then(|| self.start_command(now)));
             let decided = decide_all(&head, commands, Writer::Caller, now);
             let (transition, events) = decided.map_err(|rejection| refused(task_id, &rejection))?;
             let commit = Commit {

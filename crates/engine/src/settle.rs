@@ -51,8 +51,7 @@ async fn settle(inner: Arc<Inner>, mut start: TurnStart) {
     }
 }
 
-/// Whether the lease that the task has is the one that was to be taken. Another instance may have taken the same epoch
-/// instead; its lease ends at another time, and moves on as soon as it is renewed.
+/// Whether the lease that the task has is the one that was to be taken: another instance may have taken the same epoch.
 fn is_ours(stored: &TaskHead, taken: &TaskHead) -> bool {
-    stored.leased && stored.epoch == taken.epoch && stored.due_at == taken.due_at
+    stored.leased && stored.epoch == taken.epoch && stored.worker == taken.worker
 }

@@ -1,5 +1,5 @@
 use std::collections::VecDeque;
-use std::sync::atomic::{AtomicI64, Ordering};
+use std::sync::atomic::{AtomicI64, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use bytes::Bytes;
@@ -7,7 +7,7 @@ use longhaul_lifecycle::{ArtifactLedger, ArtifactRejection, ArtifactUpdate};
 use longhaul_protocol::{
     Artifact, ContextId, FieldViolation, JsonObject, Message, TaskId, Timestamp, json, rules, wire,
 };
-use longhaul_store::{EventKind, NewEvent, Store, StoredMessage, TurnRequest};
+use longhaul_store::{EventKind, NewEvent, Scope, Store, StoredMessage, TurnRequest};
 use thiserror::Error;
 use tokio::sync::Notify;
 use tokio_util::sync::CancellationToken;
@@ -278,10 +278,13 @@ pub(crate) struct Progress {
 
 #[derive(Debug)]
 pub(crate) struct TurnShared {
+    pub scope: Scope,
     pub task_id: TaskId,
     pub context_id: ContextId,
     pub attempt: u32,
     pub epoch: u64,
+    /// The newest version of the task that this turn knows.
+    version: AtomicU64,
     pub cancel: CancellationToken,
     pub event_bytes_max: usize,
     pub checkpoint_bytes_max: usize,
@@ -330,10 +333,12 @@ pub(crate) struct TurnState {
 
 /// What a turn's shared part is made of.
 pub(crate) struct TurnParts {
+    pub scope: Scope,
     pub task_id: TaskId,
     pub context_id: ContextId,
     pub attempt: u32,
     pub epoch: u64,
+    pub version: u64,
     pub lease_until: Timestamp,
     pub event_bytes_max: usize,
     pub checkpoint_bytes_max: usize,
@@ -348,10 +353,12 @@ impl TurnShared {
     pub fn new(parts: TurnParts) -> Self {
         let begun_at = parts.clock.now();
         Self {
+            scope: parts.scope,
             task_id: parts.task_id,
             context_id: parts.context_id,
             attempt: parts.attempt,
             epoch: parts.epoch,
+            version: AtomicU64::new(parts.version),
             cancel: CancellationToken::new(),
             event_bytes_max: parts.event_bytes_max,
             checkpoint_bytes_max: parts.checkpoint_bytes_max,
@@ -367,6 +374,16 @@ impl TurnShared {
             drained: Notify::new(),
             delivered: Notify::new(),
         }
+    }
+
+    /// The newest version of the task that this turn knows.
+    pub fn version(&self) -> u64 {
+        self.version.load(Ordering::Relaxed)
+    }
+
+    /// The turn has made this version, or was told what it says.
+    pub fn knows_version(&self, version: u64) {
+        self.version.fetch_max(version, Ordering::Relaxed);
     }
 
     /// When the lease runs out unless it is renewed.

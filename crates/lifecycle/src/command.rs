@@ -3,7 +3,7 @@ use std::time::Duration;
 
 use longhaul_protocol::{Message, Timestamp, wire};
 
-use crate::AttemptOutcome;
+use crate::{AttemptOutcome, WorkerId};
 
 /// What is asked of a task.
 #[derive(Clone, Debug, PartialEq)]
@@ -12,6 +12,8 @@ pub enum Command {
     Start {
         /// When the lease runs out unless it is renewed.
         lease_until: Timestamp,
+        /// Who takes it.
+        worker: WorkerId,
     },
     /// The attempt came to nothing, and the turn is tried again; if it was to be canceled, the task is canceled now.
     Retry {

@@ -2,7 +2,7 @@ use longhaul_protocol::{Message, TaskState, Timestamp};
 
 use crate::{
     AttemptEnd, AttemptOutcome, Command, CommandKind, Joins, Lease, Rejection, StatusUpdate, TaskHead, Transition,
-    Writer,
+    WorkerId, Writer,
 };
 
 /// Decides what `command` does to the task `head`, by the table of the lifecycle.
@@ -20,7 +20,7 @@ pub fn decide(head: &TaskHead, command: Command, writer: Writer, now: Timestamp)
     let step = Step { head, now };
     match head.state {
         TaskState::Submitted => match command {
-            Command::Start { lease_until } => step.start(lease_until),
+            Command::Start { lease_until, worker } => step.start(lease_until, worker),
             Command::RequireAuth { message, resume_after } => {
                 Ok(step.ask(TaskState::AuthRequired, message, resume_after))
             }
@@ -37,7 +37,7 @@ pub fn decide(head: &TaskHead, command: Command, writer: Writer, now: Timestamp)
             | Command::Resume => Err(refused()),
         },
         TaskState::Working => match command {
-            Command::Start { lease_until } => step.start(lease_until),
+            Command::Start { lease_until, worker } => step.start(lease_until, worker),
             Command::Retry { how, at } if head.leased => Ok(step.retry(how, at)),
             Command::HandBack if head.leased => Ok(step.hand_back()),
             Command::Progress { message, metadata } => Ok(step.progress(message, metadata)),
@@ -125,7 +125,7 @@ struct Step<'a> {
 }
 
 impl Step<'_> {
-    fn start(&self, lease_until: Timestamp) -> Result<Transition, Rejection> {
+    fn start(&self, lease_until: Timestamp, worker: WorkerId) -> Result<Transition, Rejection> {
         let mut transition = self.unchanged();
         if self.head.leased {
             if !self.head.lease_is_over(self.now) {
@@ -143,6 +143,7 @@ impl Step<'_> {
         head.attempt += 1;
         head.leased = true;
         head.due_at = Some(lease_until);
+        head.worker = worker;
         Ok(transition)
     }
 
@@ -157,6 +158,7 @@ impl Step<'_> {
         let head = &mut transition.head;
         head.version += 1;
         head.leased = false;
+        head.worker = WorkerId::default();
         head.due_at = Some(at);
         transition
     }
@@ -170,6 +172,7 @@ impl Step<'_> {
         let head = &mut transition.head;
         head.version += 1;
         head.leased = false;
+        head.worker = WorkerId::default();
         head.attempt = head.attempt.saturating_sub(1);
         head.due_at = Some(self.now);
         transition
@@ -195,6 +198,7 @@ impl Step<'_> {
         let head = &mut transition.head;
         head.version += 1;
         head.leased = false;
+        head.worker = WorkerId::default();
         head.attempt = 0;
         head.failures.clear();
         head.due_at = resume_after.map(|delay| {
@@ -219,6 +223,7 @@ impl Step<'_> {
         let head = &mut transition.head;
         head.version += 1;
         head.leased = false;
+        head.worker = WorkerId::default();
         head.due_at = None;
         head.cancel_requested = false;
         head.failures.clear();

@@ -1,6 +1,6 @@
 use longhaul_protocol::{ContextId, Message, TaskId, TaskState, Timestamp};
 
-use crate::AttemptEnd;
+use crate::{AttemptEnd, WorkerId};
 
 /// The narrow part of a task on which every decision rests; its artifacts, history and log stand apart.
 #[derive(Clone, Debug, PartialEq)]
@@ -25,6 +25,8 @@ pub struct TaskHead {
     pub attempt: u32,
     /// Whether a worker holds the lease of `epoch`.
     pub leased: bool,
+    /// Who holds it; empty when nobody does.
+    pub worker: WorkerId,
     /// When a worker may take the task next; `None` when nothing is to be done for it. While the task is leased, this is
     /// when the lease runs out: from then on its holder writes nothing more.
     pub due_at: Option<Timestamp>,
@@ -55,6 +57,7 @@ impl TaskHead {
             epoch: 0,
             attempt: 0,
             leased: false,
+            worker: WorkerId::default(),
             due_at: Some(now),
             cancel_requested: false,
             messages: 1,

@@ -11,6 +11,7 @@ mod decide;
 mod head;
 mod retry;
 mod transition;
+mod worker;
 
 pub use artifact::{ArtifactLedger, ArtifactRejection, ArtifactUpdate};
 pub use command::{Command, CommandKind, Writer};
@@ -18,3 +19,4 @@ pub use decide::decide;
 pub use head::TaskHead;
 pub use retry::{AttemptEnd, AttemptOutcome, Next, RetryPolicy, describe_attempts};
 pub use transition::{Joins, Lease, Rejection, StatusUpdate, Transition};
+pub use worker::WorkerId;

@@ -11,7 +11,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
 use bytes::Bytes;
-use longhaul_lifecycle::{Command, TaskHead, Writer, decide};
+use longhaul_lifecycle::{Command, TaskHead, WorkerId, Writer, decide};
 use longhaul_protocol::{ContextId, TaskId, TaskState, Timestamp};
 use longhaul_store::{Commit, EventKind, Expect, NewEvent, NewTask, Scope, Store, created_event};
 use longhaul_store_sqlite::{SqliteConfig, SqliteStore, fill};
@@ -110,7 +110,7 @@ fn report(what: &str, mut taken: Vec<Duration>) {
 async fn begin(store: &dyn Store, id: &str, now: Timestamp) -> TaskHead {
     let task_id = TaskId::new(id).expect("an id");
     let submitted = TaskHead::submitted(task_id.clone(), ContextId::new(id).expect("an id"), now);
-    let start = Command::Start { lease_until: Timestamp::MAX };
+    let start = Command::Start { lease_until: Timestamp::MAX, worker: WorkerId::default() };
     let head = decide(&submitted, start, Writer::Engine, now).expect("a start").head;
     let commit = Commit {
         task_id,
@@ -131,7 +131,7 @@ fn pieces(head: &TaskHead, count: usize, now: Timestamp) -> Commit {
     let event = NewEvent { kind: EventKind::Artifact, payload: Bytes::from(vec![b' '; 300]) };
     Commit {
         task_id: head.id.clone(),
-        expect: Expect::Lease { epoch: head.epoch },
+        expect: Expect::Lease { epoch: head.epoch, last_sequence: head.last_sequence },
         head: None,
         events: vec![event; count],
         messages: Vec::new(),

@@ -11,7 +11,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
 use bytes::Bytes;
-use longhaul_lifecycle::{Command, StatusUpdate, TaskHead, Writer, decide};
+use longhaul_lifecycle::{Command, StatusUpdate, TaskHead, WorkerId, Writer, decide};
 use longhaul_protocol::{ContextId, Message, Role, TaskId, Timestamp, json, wire};
 use longhaul_store::{Commit, EventKind, Expect, NewEvent, NewMessage, NewTask, Scope, Store, created_event};
 use longhaul_store_sqlite::{SqliteConfig, SqliteStore};
@@ -69,7 +69,8 @@ async fn live(store: &dyn Store, now: Timestamp) {
     let (task_id, context_id) = (TaskId::new(id(1)).expect("an id"), ContextId::new(id(2)).expect("an id"));
     let submitted = TaskHead::submitted(task_id.clone(), context_id.clone(), now);
     let lease_until = Timestamp::from_unix_millis(now.unix_millis() + 30_000);
-    let started = decide(&submitted, Command::Start { lease_until }, Writer::Engine, now).expect("a start");
+    let started = decide(&submitted, Command::Start { lease_until, worker: WorkerId::default() }, Writer::Engine, now)
+        .expect("a start");
     let event = |update: &StatusUpdate| NewEvent {
         kind: EventKind::Status { state: update.state, rests: update.rests },
         payload: json::to_json(&update.to_wire(&task_id, &context_id)),

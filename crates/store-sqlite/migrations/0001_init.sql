@@ -64,7 +64,8 @@ CREATE TABLE task (
     history          INTEGER NOT NULL,
     status           INTEGER NOT NULL,
     waiting          TEXT,
-    failures         TEXT
+    failures         TEXT,
+    worker           TEXT
 );
 CREATE INDEX task_by_scope ON task (scope, state, status_time);
 CREATE INDEX task_by_context ON task (context, state, status_time);

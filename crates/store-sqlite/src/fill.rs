@@ -1,5 +1,5 @@
 use bytes::Bytes;
-use longhaul_lifecycle::{Command, TaskHead, Writer, decide};
+use longhaul_lifecycle::{Command, TaskHead, WorkerId, Writer, decide};
 use longhaul_protocol::{Artifact, ContextId, Message, TaskId, TaskState, Timestamp, json, wire};
 use longhaul_store::{EventKind, Scope, StoreError, created_event};
 use rusqlite::{Connection, params};
@@ -110,7 +110,7 @@ impl Template {
         let submitted = TaskHead::submitted(task_id.clone(), context_id.clone(), now);
         let mut events =
             vec![created_event(&submitted, None)].into_iter().map(|new| (new.kind, new.payload)).collect::<Vec<_>>();
-        let start = Command::Start { lease_until: Timestamp::MAX };
+        let start = Command::Start { lease_until: Timestamp::MAX, worker: WorkerId::default() };
         let started = decide(&submitted, start, Writer::Engine, now).map_err(|error| broken(&error))?;
         let agent = Writer::Agent { epoch: started.head.epoch };
         let completed =

@@ -7,15 +7,14 @@ use bytes::Bytes;
 use longhaul_lifecycle::TaskHead;
 use longhaul_protocol::{ArtifactId, MessageId, TaskId, TaskState, Timestamp, wire};
 use longhaul_store::{
-    ArtifactVersion, Claim, Commit, Committed, Due, HeldLease, ListPage, ListQuery, Rotation, Scope, Snapshot,
-    SnapshotQuery, Store, StoreError, StoredEvent, StoredMessage,
+    ArtifactVersion, Claim, Commit, Committed, Due, EncodedCommit, HeldLease, ListPage, ListQuery, Rotation, Scope,
+    Snapshot, SnapshotQuery, Store, StoreError, StoredEvent, StoredMessage, TaskMark,
 };
 use tokio::sync::{mpsc, oneshot};
 
 use crate::fault::Fault;
 use crate::lock::DirectoryLock;
 use crate::reader::{self, Read, Reads};
-use crate::writer::encoded::EncodedCommit;
 use crate::writer::purge::Purge;
 use crate::writer::{self, Answer, Counters, Job, Renewal, WriterStats};
 use crate::{OpenError, SqliteConfig, connection};
@@ -311,9 +310,9 @@ impl Store for SqliteStore {
         Ok(given)
     }
 
-    async fn last_sequences(&self, task_ids: &[TaskId]) -> Result<Vec<(TaskId, u64)>, StoreError> {
+    async fn marks(&self, task_ids: &[TaskId]) -> Result<Vec<TaskMark>, StoreError> {
         let task_ids = task_ids.to_vec();
-        self.read("read the ends of logs", move |reads| reads.last_sequences(task_ids)).await
+        self.read("read how far tasks have come", move |reads| reads.marks(task_ids)).await
     }
 
     async fn check(&self) -> Result<(), StoreError> {

@@ -3,19 +3,17 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicI64, AtomicU64, Ordering};
 
 use longhaul_protocol::{TaskId, Timestamp};
-use longhaul_store::{Committed, HeldLease, StoreError};
+use longhaul_store::{Committed, EncodedCommit, HeldLease, StoreError};
 use rusqlite::Connection;
 use tokio::sync::{mpsc, oneshot};
 
 use self::batch::{Outcome, Work};
-use self::encoded::EncodedCommit;
 use self::purge::{Purge, Purged};
 use self::transaction::Writer;
 use crate::fault::Fault;
 use crate::lock::DirectoryLock;
 
 mod batch;
-pub(crate) mod encoded;
 pub(crate) mod purge;
 mod statements;
 #[cfg(test)]

@@ -90,10 +90,13 @@ pub enum Expect {
         /// The version on which it decided.
         version: u64,
     },
-    /// The writer's lease is alive. Only for commits that append artifact updates, which decide nothing.
+    /// The writer's lease is alive, and the log ends where the writer saw it end: the same commit again, after an answer that
+    /// was lost, doubles nothing. Only for commits that append artifact updates, which decide nothing.
     Lease {
         /// The fencing token of the writer.
         epoch: u64,
+        /// The sequence of the newest event that the writer knows.
+        last_sequence: u64,
     },
 }
 
@@ -142,6 +145,8 @@ pub struct Standing {
     pub epoch: u64,
     /// Whether that lease is alive at the time of the commit.
     pub lease_lives: bool,
+    /// The sequence of its newest event.
+    pub last_sequence: u64,
 }
 
 impl Commit {
@@ -155,7 +160,7 @@ impl Commit {
             Expect::New(_) => return Ok(()),
             Expect::Version(version) | Expect::Unheld(version) => (None, Some(version)),
             Expect::LeaseAndVersion { epoch, version } => (Some(epoch), Some(version)),
-            Expect::Lease { epoch } => (Some(epoch), None),
+            Expect::Lease { epoch, .. } => (Some(epoch), None),
         };
         // A worker that slept past its lease must not write, however recently it looked.
         if let Some(epoch) = epoch
@@ -167,7 +172,9 @@ impl Commit {
         let takes_lease = self.head.as_ref().is_some_and(|head| head.leased && head.epoch != standing.epoch);
         let must_be_free = takes_lease || matches!(self.expect, Expect::Unheld(_));
         let is_held = must_be_free && standing.lease_lives;
-        if is_held || version.is_some_and(|version| version != standing.version) {
+        let has_grown =
+            matches!(self.expect, Expect::Lease { last_sequence, .. } if last_sequence != standing.last_sequence);
+        if is_held || has_grown || version.is_some_and(|version| version != standing.version) {
             return Err(StoreError::Conflict { task: self.task_id.clone() });
         }
         Ok(())

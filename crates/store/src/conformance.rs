@@ -140,7 +140,7 @@ behaviours! { $
     artifact_commits_move_only_the_sequence
     events_are_read_in_pages
     messages_keep_order_sequence_and_request
-    last_sequences_leave_out_unknown_tasks
+    marks_leave_out_unknown_tasks
     a_checkpoint_is_kept_until_the_next
     attempts_that_came_to_nothing_are_kept
     a_closed_store_refuses

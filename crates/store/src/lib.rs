@@ -4,9 +4,11 @@
 //! The trait speaks of tasks, never of SQL: no transaction, row or driver type crosses it. What a crash can't take
 //! back is what `commit` has answered; nothing is told to anyone before.
 
+pub mod columns;
 mod commit;
 #[cfg(feature = "conformance")]
 pub mod conformance;
+mod encoded;
 mod error;
 mod event;
 mod fold;
@@ -16,10 +18,11 @@ mod rotation;
 mod traits;
 
 pub use commit::{Commit, Committed, Dedup, Expect, NewMessage, NewTask, Scope, Standing, TurnRequest};
+pub use encoded::{EncodedCommit, EncodedMessage};
 pub use error::StoreError;
 pub use event::{EventKind, NewEvent, StoredEvent};
 pub use fold::{ArtifactFold, ArtifactVersion, VersionFold, artifact_update, created_event, snapshot_task};
 pub use list::{ListCursor, ListPage, ListQuery};
 pub use memory::MemoryStore;
 pub use rotation::{Line, Rotation};
-pub use traits::{Claim, Due, HeldLease, HistoryLimit, Snapshot, SnapshotQuery, Store, StoredMessage};
+pub use traits::{Claim, Due, Heard, HeldLease, HistoryLimit, Snapshot, SnapshotQuery, Store, StoredMessage, TaskMark};

@@ -14,7 +14,7 @@ use longhaul_protocol::{
 use crate::{
     ArtifactFold, ArtifactVersion, Claim, Commit, Committed, Dedup, Due, Expect, HeldLease, HistoryLimit, Line,
     ListCursor, ListPage, ListQuery, NewEvent, NewMessage, Rotation, Scope, Snapshot, SnapshotQuery, Standing, Store,
-    StoreError, StoredEvent, StoredMessage, TurnRequest, VersionFold, artifact_update, snapshot_task,
+    StoreError, StoredEvent, StoredMessage, TaskMark, TurnRequest, VersionFold, artifact_update, snapshot_task,
 };
 
 /// Tasks in this process's memory: for trying out and for tests. Nothing outlives the process.
@@ -531,7 +531,8 @@ impl Entry {
 }
 
 fn standing(head: &TaskHead, now: Timestamp) -> Standing {
-    Standing { version: head.version, epoch: head.epoch, lease_lives: holds_lease(head, head.epoch, now) }
+    let lease_lives = holds_lease(head, head.epoch, now);
+    Standing { version: head.version, epoch: head.epoch, lease_lives, last_sequence: head.last_sequence }
 }
 
 /// Whether the lease of this epoch is alive.
@@ -691,10 +692,10 @@ impl Store for MemoryStore {
         self.lock().map(|_| 0)
     }
 
-    async fn last_sequences(&self, task_ids: &[TaskId]) -> Result<Vec<(TaskId, u64)>, StoreError> {
+    async fn marks(&self, task_ids: &[TaskId]) -> Result<Vec<TaskMark>, StoreError> {
         let inner = self.lock()?;
         let known = task_ids.iter().filter_map(|task_id| inner.tasks.get(task_id));
-        Ok(known.map(|entry| (entry.head.id.clone(), entry.head.last_sequence)).collect())
+        Ok(known.map(|entry| TaskMark::of(&entry.head)).collect())
     }
 
     async fn check(&self) -> Result<(), StoreError> {

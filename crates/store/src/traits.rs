@@ -67,6 +67,39 @@ pub struct Due {
     pub rotation: Rotation,
 }
 
+/// How far a task has come: enough to see that it was changed.
+#[derive(Clone, Debug, Eq, PartialEq)]
+pub struct TaskMark {
+    /// The task.
+    pub task_id: TaskId,
+    /// Its version.
+    pub version: u64,
+    /// The sequence of its newest event.
+    pub last_sequence: u64,
+}
+
+impl TaskMark {
+    /// How far a task has come with this head.
+    #[must_use]
+    pub fn of(head: &TaskHead) -> Self {
+        Self { task_id: head.id.clone(), version: head.version, last_sequence: head.last_sequence }
+    }
+}
+
+/// What a store heard of other instances.
+#[derive(Clone, Debug, Eq, PartialEq)]
+pub enum Heard {
+    /// These tasks were changed.
+    Tasks {
+        /// How far they have come.
+        marks: Vec<TaskMark>,
+        /// Whether one of them, or another, waits for a worker now.
+        due: bool,
+    },
+    /// Anything may have happened: nothing was heard for a while, or too much at once.
+    Anything,
+}
+
 /// One message of a task's history.
 #[derive(Clone, Debug, PartialEq)]
 pub struct StoredMessage {
@@ -196,8 +229,34 @@ pub trait Store: fmt::Debug + Send + Sync {
     /// were; 0 when there is nothing to give back.
     async fn give_back(&self, bytes_max: u64) -> Result<u64, StoreError>;
 
-    /// Reads the last sequence of each of these tasks; tasks that are gone are left out.
-    async fn last_sequences(&self, task_ids: &[TaskId]) -> Result<Vec<(TaskId, u64)>, StoreError>;
+    /// Reads how far each of these tasks has come; tasks that are gone are left out.
+    async fn marks(&self, task_ids: &[TaskId]) -> Result<Vec<TaskMark>, StoreError>;
+
+    /// Merges the artifact updates of tasks that ended before `before` into one for each version of an artifact, of at most
+    /// `limit` tasks, the oldest first. Answers how many tasks there were: fewer than `limit` means that no more are left.
+    ///
+    /// Artifacts, their versions, status updates and history stay what they were. The log of a merged task is read as the task
+    /// that it made: [`Store::snapshot`] of a moment before its end, and [`Store::events_after`] an earlier event, answer that
+    /// there is none.
+    async fn compact(&self, _before: Timestamp, _limit: usize) -> Result<u64, StoreError> {
+        Ok(0)
+    }
+
+    /// Whether other instances may be at work on the same tasks: then leases of workers that are gone run out by themselves, and
+    /// what others did is learned by [`Store::heard`] and by looking.
+    fn is_shared(&self) -> bool {
+        false
+    }
+
+    /// Waits until something is heard of what other instances committed. It is a hint that may be lost, late or needless, so
+    /// whoever listens looks from time to time as well. A store of one instance never answers.
+    ///
+    /// # Cancel safety
+    ///
+    /// Dropping it loses nothing. There is one listener.
+    async fn heard(&self) -> Heard {
+        std::future::pending().await
+    }
 
     /// Whether the store can read and write now.
     async fn check(&self) -> Result<(), StoreError>;

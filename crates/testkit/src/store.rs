@@ -6,8 +6,8 @@ use bytes::Bytes;
 use longhaul_lifecycle::TaskHead;
 use longhaul_protocol::{ArtifactId, MessageId, TaskId, TaskState, Timestamp, wire};
 use longhaul_store::{
-    ArtifactVersion, Claim, Commit, Committed, Due, HeldLease, ListPage, ListQuery, Rotation, Scope, Snapshot,
-    SnapshotQuery, Store, StoreError, StoredEvent, StoredMessage,
+    ArtifactVersion, Claim, Commit, Committed, Due, Heard, HeldLease, ListPage, ListQuery, Rotation, Scope, Snapshot,
+    SnapshotQuery, Store, StoreError, StoredEvent, StoredMessage, TaskMark,
 };
 
 use crate::Gate;
@@ -33,7 +33,8 @@ pub enum Operation {
     Stale,
     Purge,
     GiveBack,
-    LastSequences,
+    Marks,
+    Compact,
     Other,
 }
 
@@ -220,8 +221,20 @@ impl Store for FaultStore {
         self.call(Operation::GiveBack, self.store.give_back(bytes_max)).await
     }
 
-    async fn last_sequences(&self, task_ids: &[TaskId]) -> Result<Vec<(TaskId, u64)>, StoreError> {
-        self.call(Operation::LastSequences, self.store.last_sequences(task_ids)).await
+    async fn marks(&self, task_ids: &[TaskId]) -> Result<Vec<TaskMark>, StoreError> {
+        self.call(Operation::Marks, self.store.marks(task_ids)).await
+    }
+
+    async fn compact(&self, before: Timestamp, limit: usize) -> Result<u64, StoreError> {
+        self.call(Operation::Compact, self.store.compact(before, limit)).await
+    }
+
+    fn is_shared(&self) -> bool {
+        self.store.is_shared()
+    }
+
+    async fn heard(&self) -> Heard {
+        self.store.heard().await
     }
 
     async fn check(&self) -> Result<(), StoreError> {

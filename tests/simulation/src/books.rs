@@ -1,7 +1,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use bytes::Bytes;
-use longhaul_lifecycle::{ArtifactLedger, AttemptOutcome, TaskHead};
+use longhaul_lifecycle::{ArtifactLedger, AttemptOutcome, TaskHead, WorkerId};
 use longhaul_protocol::{ArtifactId, MessageId, Role, TaskId, TaskState};
 use longhaul_store::{Commit, Committed, EventKind, Expect, HeldLease, Scope, artifact_update};
 
@@ -81,6 +81,7 @@ impl Books {
                     version: 0,
                     epoch: 0,
                     leased: false,
+                    worker: WorkerId::default(),
                     messages: 0,
                     waiting: Vec::new(),
                     ..head.clone()
@@ -162,7 +163,7 @@ impl Book {
             Expect::New(_) => (None, None),
             Expect::Version(version) | Expect::Unheld(version) => (None, Some(version)),
             Expect::LeaseAndVersion { epoch, version } => (Some(epoch), Some(version)),
-            Expect::Lease { epoch } => (Some(epoch), None),
+            Expect::Lease { epoch, .. } => (Some(epoch), None),
         };
         if self.head.state.is_terminal() && !matches!(commit.expect, Expect::New(_)) {
             trace.broken(Promise::Final, format!("task {id} has ended, and was written to: {:?}", commit.expect));

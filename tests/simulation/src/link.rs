@@ -10,7 +10,7 @@ use longhaul_lifecycle::TaskHead;
 use longhaul_protocol::{ArtifactId, MessageId, TaskId, TaskState, Timestamp, wire};
 use longhaul_store::{
     ArtifactVersion, Claim, Commit, Committed, Due, HeldLease, ListPage, ListQuery, Rotation, Scope, Snapshot,
-    SnapshotQuery, Store, StoreError, StoredEvent, StoredMessage,
+    SnapshotQuery, Store, StoreError, StoredEvent, StoredMessage, TaskMark,
 };
 
 use crate::store::{Mutation, Shared, give_way};
@@ -362,14 +362,18 @@ impl Store for Link {
         self.read("give back", self.shared.memory.give_back(bytes_max)).await
     }
 
-    async fn last_sequences(&self, task_ids: &[TaskId]) -> Result<Vec<(TaskId, u64)>, StoreError> {
+    async fn marks(&self, task_ids: &[TaskId]) -> Result<Vec<TaskMark>, StoreError> {
         let work = async {
             match self.shared.mutation {
                 Some(Mutation::ForgetWakeUp) => Ok(Vec::new()),
-                _ => self.shared.memory.last_sequences(task_ids).await,
+                _ => self.shared.memory.marks(task_ids).await,
             }
         };
-        self.read("last sequences", work).await
+        self.read("marks", work).await
+    }
+
+    async fn compact(&self, before: Timestamp, limit: usize) -> Result<u64, StoreError> {
+        self.read("compact", self.shared.memory.compact(before, limit)).await
     }
 
     async fn check(&self) -> Result<(), StoreError> {

@@ -73,6 +73,8 @@ const RULES: &[Rule] = &[
         may_use: &["longhaul-protobuf", "longhaul-protocol"],
         never: &[&["longhaul-engine", "longhaul-store", "longhaul-server"], STORES],
     },
+    // A tool of tests too, but bound: whatever it used of ours would be tested with itself.
+    Rule { package: "longhaul-pgtest", may_use: &[], never: &[AXUM, TONIC, PROST, REQWEST] },
     Rule {
         package: "longhaul",
         may_use: &[

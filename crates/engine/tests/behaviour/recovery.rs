@@ -140,7 +140,7 @@ on_each_store! {
         // The sweep sleeps for a second and then sleeps again: by then, whoever had something to do has done it.
         world.clock.pass(Duration::from_secs(1)).await;
         world.clock.slept_for(Duration::from_secs(1)).await;
-        let asked = || [Operation::Due, Operation::NextDue, Operation::LastSequences].map(|operation| world.store.count(operation));
+        let asked = || [Operation::Due, Operation::NextDue, Operation::Marks].map(|operation| world.store.count(operation));
         let before = asked();
         for _ in 0..10 {
             world.clock.pass(Duration::from_secs(1)).await;

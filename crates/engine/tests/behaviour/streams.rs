@@ -340,5 +340,5 @@ on_each_store! {
 }
 
 fn world_count(world: &World) -> u64 {
-    world.store.count(Operation::LastSequences)
+    world.store.count(Operation::Marks)
 }

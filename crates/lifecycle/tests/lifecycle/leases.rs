@@ -1,5 +1,5 @@
 use longhaul_lifecycle::{
-    AttemptEnd, AttemptOutcome, Command, CommandKind, Lease, Rejection, TaskHead, Writer, decide,
+    AttemptEnd, AttemptOutcome, Command, CommandKind, Lease, Rejection, TaskHead, WorkerId, Writer, decide,
 };
 use longhaul_protocol::TaskState;
 
@@ -89,6 +89,7 @@ fn a_retry_keeps_the_state_tells_nothing_and_notes_the_failure() {
     let expected = TaskHead {
         version: head.version + 1,
         leased: false,
+        worker: WorkerId::default(),
         due_at: Some(at(9 + BACKOFF)),
         failures: vec![noted.clone()],
         ..head
@@ -106,8 +107,14 @@ fn a_turn_that_is_handed_back_keeps_its_attempt_but_not_its_epoch() {
     let back = decide(&second, Command::HandBack, Writer::Agent { epoch: 2 }, at(500)).expect("in time");
     assert!(back.updates.is_empty() && back.history.is_empty());
     assert_eq!(back.lease, Lease::End);
-    let expected =
-        TaskHead { version: second.version + 1, leased: false, attempt: 1, due_at: Some(at(500)), ..second.clone() };
+    let expected = TaskHead {
+        version: second.version + 1,
+        leased: false,
+        worker: WorkerId::default(),
+        attempt: 1,
+        due_at: Some(at(500)),
+        ..second.clone()
+    };
     assert_eq!(back.head, expected, "another may begin at once, and no failure was noted");
     let next = after(&back.head, start(500), 500);
     assert_eq!((next.epoch, next.attempt, &next.failures), (3, 2, &second.failures));

@@ -1,6 +1,6 @@
 use std::time::Duration;
 
-use longhaul_lifecycle::{Command, CommandKind, Lease, Rejection, TaskHead, Writer, decide};
+use longhaul_lifecycle::{Command, CommandKind, Lease, Rejection, TaskHead, WorkerId, Writer, decide};
 use longhaul_protocol::{JsonObject, TaskState, Timestamp};
 
 use crate::support::{
@@ -24,6 +24,7 @@ fn a_first_start_takes_the_lease_and_tells_working() {
         epoch: 1,
         attempt: 1,
         leased: true,
+        worker: WorkerId::new("host/1"),
         due_at: Some(at(5 + LEASE)),
         ..submitted()
     };
@@ -63,6 +64,7 @@ fn asking_ends_the_turn_and_stores_the_question() {
             version: 3,
             attempt: 0,
             leased: false,
+            worker: WorkerId::default(),
             due_at: None,
             ..working()
         };

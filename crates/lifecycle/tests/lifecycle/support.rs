@@ -1,4 +1,4 @@
-use longhaul_lifecycle::{AttemptOutcome, Command, CommandKind, Joins, TaskHead, Transition, Writer, decide};
+use longhaul_lifecycle::{AttemptOutcome, Command, CommandKind, Joins, TaskHead, Transition, WorkerId, Writer, decide};
 use longhaul_protocol::{ContextId, Message, MessageId, Role, TaskId, TaskState, Timestamp, wire};
 
 /// A moment, in milliseconds after the task was made.
@@ -26,7 +26,7 @@ pub const BACKOFF: i64 = 300;
 
 /// A start at that moment.
 pub fn start(millis: i64) -> Command {
-    Command::Start { lease_until: at(millis + LEASE) }
+    Command::Start { lease_until: at(millis + LEASE), worker: WorkerId::new("host/1") }
 }
 
 /// The end of an attempt at that moment, with the failure `reason`.

@@ -1,5 +1,5 @@
 use bytes::Bytes;
-use longhaul_lifecycle::TaskHead;
+use longhaul_lifecycle::{TaskHead, WorkerId};
 use longhaul_protocol::{ContextId, InvalidId, Owner, TaskId, Tenant, Timestamp};
 use longhaul_store::{Claim, EventKind, Scope, StoreError, StoredEvent, StoredMessage};
 use rusqlite::Row;
@@ -27,6 +27,9 @@ pub(super) fn head(row: &Row<'_>) -> Result<(i64, TaskHead), Fault> {
         attempt: u32::try_from(attempt)
             .map_err(|_| StoreError::corrupt(format!("the attempt of a task is {attempt}")))?,
         leased: row.get(9)?,
+        worker: WorkerId::new(
+            row.get_ref(17)?.as_str_or_null().map_err(|error| damaged("a worker", &error))?.unwrap_or_default(),
+        ),
         due_at: row.get::<_, Option<i64>>(10)?.map(Timestamp::from_unix_millis),
         cancel_requested: row.get(11)?,
         messages: layout::count(row.get(12)?, "the message count of a task")?,
@@ -43,7 +46,7 @@ pub(super) fn head(row: &Row<'_>) -> Result<(i64, TaskHead), Fault> {
 
 /// A task that a worker may take, with its scope from the two columns behind those of `head!`.
 pub(super) fn claim(row: &Row<'_>) -> Result<Claim, Fault> {
-    Ok(Claim { scope: scope(row, 17)?, head: head(row)?.1 })
+    Ok(Claim { scope: scope(row, 18)?, head: head(row)?.1 })
 }
 
 /// A scope, from two columns.

@@ -6,7 +6,7 @@ macro_rules! head {
         concat!(
             "SELECT t.number, t.id, c.id, t.state, t.status_time, t.version, t.last_sequence, t.epoch, t.attempt, t.leased,
                 t.due_at, t.cancel_requested, t.messages, t.turn_message, t.waiting, t.failures,
-                s.message ",
+                s.message, t.worker ",
             $rest
         )
     };
@@ -57,7 +57,7 @@ statements! {
     number = "SELECT number FROM task WHERE id = ?1";
     number_in_scope = "SELECT number FROM task
         WHERE id = ?1 AND scope = (SELECT number FROM scope WHERE tenant = ?2 AND owner = ?3)";
-    last_sequence = "SELECT last_sequence FROM task WHERE id = ?1";
+    mark = "SELECT version, last_sequence FROM task WHERE id = ?1";
     metadata = "SELECT metadata FROM task_metadata WHERE number = ?1";
 
     events = "SELECT key, kind, time, payload FROM event WHERE key > ?1 AND key <= ?2 ORDER BY key LIMIT ?3";

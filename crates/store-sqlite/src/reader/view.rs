@@ -2,7 +2,7 @@ use bytes::Bytes;
 use longhaul_lifecycle::TaskHead;
 use longhaul_protocol::{ArtifactId, MessageId, TaskId, Timestamp, wire};
 use longhaul_store::{
-    ArtifactFold, ArtifactVersion, HistoryLimit, Scope, Snapshot, SnapshotQuery, StoredEvent, StoredMessage,
+    ArtifactFold, ArtifactVersion, HistoryLimit, Scope, Snapshot, SnapshotQuery, StoredEvent, StoredMessage, TaskMark,
     VersionFold, artifact_update, snapshot_task,
 };
 use rusqlite::{OptionalExtension, params};
@@ -110,16 +110,17 @@ impl Reads<'_> {
         Ok(data.map(Bytes::from))
     }
 
-    pub(crate) fn last_sequences(&mut self, task_ids: Vec<TaskId>) -> Result<Vec<(TaskId, u64)>, Fault> {
-        let mut known = Vec::with_capacity(task_ids.len());
+    pub(crate) fn marks(&mut self, task_ids: Vec<TaskId>) -> Result<Vec<TaskMark>, Fault> {
+        let mut marks = Vec::with_capacity(task_ids.len());
         for task_id in task_ids {
-            let last: Option<i64> =
-                self.statements.last_sequence.query_row([task_id.as_str()], |row| row.get(0)).optional()?;
-            if let Some(last) = last {
-                known.push((task_id, layout::count(last, "the last sequence of a task")?));
+            let read = |row: &rusqlite::Row<'_>| Ok((row.get(0)?, row.get(1)?));
+            if let Some((version, last)) = self.statements.mark.query_row([task_id.as_str()], read).optional()? {
+                let version = layout::count(version, "the version of a task")?;
+                let last_sequence = layout::count(last, "the last sequence of a task")?;
+                marks.push(TaskMark { task_id, version, last_sequence });
             }
         }
-        Ok(known)
+        Ok(marks)
     }
 
     pub(crate) fn check(&mut self) -> Result<(), Fault> {

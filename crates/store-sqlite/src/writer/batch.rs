@@ -6,11 +6,11 @@ use longhaul_store::{Committed, Dedup, Expect, StoreError};
 use rusqlite::params;
 
 use super::Renewal;
-use super::encoded::EncodedCommit;
 use super::transaction::{Known, Writer};
 use crate::fault::Fault;
 use crate::layout::{self, int};
 use crate::reader::row;
+use longhaul_store::EncodedCommit;
 
 /// How many expired keys of accepted messages a batch removes, besides two for each that it adds.
 const FORGOTTEN_MIN: i64 = 8;
@@ -329,6 +329,7 @@ impl<'w, 'c, 'b> Batch<'w, 'c, 'b> {
             known.status,
             layout::write_waiting(&head.waiting),
             failures,
+            layout::write_worker(&head.worker),
         ])?;
         Ok(())
     }
@@ -363,6 +364,7 @@ impl<'w, 'c, 'b> Batch<'w, 'c, 'b> {
             known.status,
             layout::write_waiting(&head.waiting),
             failures,
+            layout::write_worker(&head.worker),
         ])?;
         // Undoes the batch; its commits are then made one by one, with a look before.
         if inserted == 0 { Err(StoreError::Conflict { task: id.clone() }.into()) } else { Ok(()) }

@@ -28,12 +28,12 @@ statements! {
         FROM task WHERE id = ?1";
     insert_task = "INSERT INTO task (number, id, scope, context, state, status_time, version, last_sequence, epoch,
             attempt, leased, due_at, cancel_requested, messages, turn_message, history, status, waiting,
-            failures)
-        VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15, ?16, ?17, ?18, ?19)
+            failures, worker)
+        VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15, ?16, ?17, ?18, ?19, ?20)
         ON CONFLICT (id) DO NOTHING";
     update_task = "UPDATE task SET state = ?2, status_time = ?3, version = ?4, last_sequence = ?5, epoch = ?6,
             attempt = ?7, leased = ?8, due_at = ?9, cancel_requested = ?10, messages = ?11, turn_message = ?12,
-            history = ?13, status = ?14, waiting = ?15, failures = ?16
+            history = ?13, status = ?14, waiting = ?15, failures = ?16, worker = ?17
         WHERE number = ?1";
     /// Touches no index.
     extend_task = "UPDATE task SET last_sequence = ?2, history = ?3 WHERE number = ?1";

@@ -8,11 +8,11 @@ use longhaul_store::{Commit, Committed, EventKind, Expect, NewEvent, NewTask, St
 use rusqlite::Connection;
 
 use super::batch::{Outcome, Work};
-use super::encoded::EncodedCommit;
 use super::purge::{Purge, Purged};
 use super::transaction::Writer;
 use crate::fault::Fault;
 use crate::{SqliteConfig, connection, layout};
+use longhaul_store::EncodedCommit;
 
 struct Folder(PathBuf);
 
@@ -59,7 +59,7 @@ fn creation(id: &str, padding: usize) -> EncodedCommit {
 
 fn chunk(id: &str) -> EncodedCommit {
     let events = vec![NewEvent { kind: EventKind::Artifact, payload: Bytes::from_static(b"{}") }];
-    let (task_id, expect) = (TaskId::new(id).unwrap(), Expect::Lease { epoch: 0 });
+    let (task_id, expect) = (TaskId::new(id).unwrap(), Expect::Lease { epoch: 0, last_sequence: 0 });
     let messages = Vec::new();
     EncodedCommit::new(Commit {
         task_id,

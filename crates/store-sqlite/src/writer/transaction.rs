@@ -62,7 +62,8 @@ impl Known {
 
     /// What decides whether a commit may be made at this time.
     pub(super) fn standing(&self, now: Timestamp) -> Standing {
-        Standing { version: self.version, epoch: self.epoch, lease_lives: self.holds_lease(self.epoch, now) }
+        let lease_lives = self.holds_lease(self.epoch, now);
+        Standing { version: self.version, epoch: self.epoch, lease_lives, last_sequence: self.last_sequence }
     }
 
     /// Whether the task waits for a worker.

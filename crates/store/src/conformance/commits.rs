@@ -1,8 +1,6 @@
-use std::collections::BTreeSet;
-
 use bytes::Bytes;
 use longhaul_lifecycle::{AttemptEnd, AttemptOutcome, Command, TaskHead, Writer, decide};
-use longhaul_protocol::TaskState;
+use longhaul_protocol::{TaskId, TaskState};
 
 use super::TestStore;
 use super::life::{
@@ -11,7 +9,7 @@ use super::life::{
 };
 use crate::{
     Commit, Committed, Dedup, EventKind, Expect, HistoryLimit, ListQuery, NewMessage, Rotation, Scope, SnapshotQuery,
-    StoreError, TurnRequest, created_event,
+    StoreError, TaskMark, TurnRequest, created_event,
 };
 
 pub(super) const NOW: SnapshotQuery = SnapshotQuery { at: None, history: HistoryLimit::All, artifacts: true };
@@ -64,7 +62,8 @@ pub async fn a_task_that_exists_is_not_made_again(open: &impl AsyncFn() -> TestS
 pub async fn a_commit_to_an_unknown_task_is_refused(open: &impl AsyncFn() -> TestStore) {
     let test = open().await;
     let head = TaskHead::submitted(task_id("nobody"), context_id("context"), at(0));
-    for expect in [Expect::Version(1), Expect::LeaseAndVersion { epoch: 1, version: 1 }, Expect::Lease { epoch: 1 }] {
+    let appends = Expect::Lease { epoch: 1, last_sequence: 1 };
+    for expect in [Expect::Version(1), Expect::LeaseAndVersion { epoch: 1, version: 1 }, appends] {
         let with_head = !matches!(expect, Expect::Lease { .. });
         let commit = Commit {
             expect,
@@ -254,17 +253,19 @@ pub async fn messages_keep_order_sequence_and_request(open: &impl AsyncFn() -> T
     assert_eq!(test.store().messages(&task_id("nobody"), &[0]).await.expect("an answer"), []);
 }
 
-/// The last sequences of the tasks that exist, in whatever order.
-pub async fn last_sequences_leave_out_unknown_tasks(open: &impl AsyncFn() -> TestStore) {
+/// How far the tasks have come that exist, in whatever order.
+pub async fn marks_leave_out_unknown_tasks(open: &impl AsyncFn() -> TestStore) {
     let test = open().await;
     let mut one = Life::begin(test.store(), &scope("a", ""), "one", "context", 0).await;
     let two = Life::begin(test.store(), &scope("b", ""), "two", "context", 0).await;
     one.start().await;
     one.add(piece("a", "x", false)).await;
     let asked = [two.head.id.clone(), task_id("nobody"), one.head.id.clone()];
-    let got: BTreeSet<_> = test.store().last_sequences(&asked).await.expect("sequences").into_iter().collect();
-    assert_eq!(got, BTreeSet::from([(one.head.id.clone(), 3), (two.head.id.clone(), 1)]));
-    assert_eq!(test.store().last_sequences(&[]).await.expect("an answer"), []);
+    let mut got = test.store().marks(&asked).await.expect("marks");
+    got.sort_by(|one, other| one.task_id.cmp(&other.task_id));
+    let mark = |task_id: &TaskId, version, last_sequence| TaskMark { task_id: task_id.clone(), version, last_sequence };
+    assert_eq!(got, [mark(&one.head.id, 2, 3), mark(&two.head.id, 1, 1)]);
+    assert_eq!(test.store().marks(&[]).await.expect("an answer"), []);
 }
 
 /// After `close` every call is refused as unavailable.
@@ -293,7 +294,8 @@ pub async fn a_closed_store_refuses(open: &impl AsyncFn() -> TestStore) {
         store.stale(&[TaskState::Working], at(9), at(9), 1).await.err(),
         store.purge(TaskState::Completed, at(9), 1).await.err(),
         store.give_back(1 << 20).await.err(),
-        store.last_sequences(std::slice::from_ref(&life.head.id)).await.err(),
+        store.marks(std::slice::from_ref(&life.head.id)).await.err(),
+        store.compact(at(9), 1).await.err(),
         store.check().await.err(),
     ];
     for (n, refused) in refusals.into_iter().enumerate() {
@@ -338,7 +340,7 @@ pub async fn a_checkpoint_is_kept_until_the_next(open: &impl AsyncFn() -> TestSt
     assert_eq!(stored(&**test.store()).await, Some(first.clone()));
     let refused = Commit {
         checkpoint: Some(Bytes::from_static(b"late")),
-        expect: Expect::Lease { epoch: life.head.epoch + 1 },
+        expect: Expect::Lease { epoch: life.head.epoch + 1, last_sequence: life.head.last_sequence },
         ..commit_of_pieces(&life.head, [], at(1))
     };
     test.store().commit(refused).await.expect_err("another epoch");

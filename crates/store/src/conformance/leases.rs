@@ -71,7 +71,10 @@ pub async fn a_writer_whose_lease_ran_out_is_refused(open: &impl AsyncFn() -> Te
 /// A chunk and a progress report under `epoch`, right in all else.
 fn writes(head: &TaskHead, epoch: u64, millis: i64) -> [Commit; 2] {
     let piece = piece("late", "x", false);
-    let chunk = Commit { expect: Expect::Lease { epoch }, ..commit_of_pieces(head, [piece], at(millis)) };
+    let chunk = Commit {
+        expect: Expect::Lease { epoch, last_sequence: head.last_sequence },
+        ..commit_of_pieces(head, [piece], at(millis))
+    };
     let version = head.version;
     let next = TaskHead { version: version + 1, ..head.clone() };
     let decision = Commit { expect: Expect::LeaseAndVersion { epoch, version }, head: Some(next), ..chunk.clone() };

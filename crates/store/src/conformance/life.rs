@@ -1,6 +1,6 @@
 use std::sync::Arc;
 
-use longhaul_lifecycle::{ArtifactUpdate, Command, StatusUpdate, TaskHead, Transition, Writer, decide};
+use longhaul_lifecycle::{ArtifactUpdate, Command, StatusUpdate, TaskHead, Transition, WorkerId, Writer, decide};
 use longhaul_protocol::{
     Artifact, ContextId, JsonObject, Message, MessageId, Owner, Role, TaskId, Tenant, Timestamp, json, wire,
 };
@@ -23,7 +23,12 @@ pub(super) fn far() -> Timestamp {
 
 /// A start whose lease outlasts the test.
 pub(super) fn start() -> Command {
-    Command::Start { lease_until: far() }
+    Command::Start { lease_until: far(), worker: worker() }
+}
+
+/// Who runs the turns of a test.
+pub(super) fn worker() -> WorkerId {
+    WorkerId::new("host/1")
 }
 
 /// The tasks that are due, when nobody was served before.
@@ -134,7 +139,7 @@ pub(super) fn commit_of_pieces(
 ) -> Commit {
     Commit {
         task_id: head.id.clone(),
-        expect: Expect::Lease { epoch: head.epoch },
+        expect: Expect::Lease { epoch: head.epoch, last_sequence: head.last_sequence },
         head: None,
         events: pieces.into_iter().map(|piece| artifact_event(head, piece)).collect(),
         messages: Vec::new(),
@@ -226,7 +231,7 @@ impl Life {
 
     /// Starts the task, with a lease that runs out.
     pub async fn start_until(&mut self, millis: i64) -> Committed {
-        self.give(Command::Start { lease_until: at(millis) }).await
+        self.give(Command::Start { lease_until: at(millis), worker: worker() }).await
     }
 
     /// The lease that the task's worker holds.

@@ -12,7 +12,7 @@ use super::TestStore;
 use super::commits::{NOW, everything};
 use super::life::{
     agent_message, ask, at, commit_of, commit_of_pieces, complete, context_id, creation, message_id, object, piece,
-    progress, reply, scope, task_id, user_message,
+    progress, reply, scope, task_id, user_message, worker,
 };
 use crate::{
     Claim, Commit, Dedup, Expect, HeldLease, HistoryLimit, ListQuery, MemoryStore, Rotation, Scope, SnapshotQuery,
@@ -328,7 +328,7 @@ impl Pair {
         same("messages", store.messages(&id, &ordinals).await, memory.messages(&id, &ordinals).await)?;
         let ids = [id.clone()];
         same("checkpoint", store.checkpoint(&id).await, memory.checkpoint(&id).await)?;
-        same("last_sequences", store.last_sequences(&ids).await, memory.last_sequences(&ids).await)?;
+        same("marks", store.marks(&ids).await, memory.marks(&ids).await)?;
         for message in (0..4).map(|n| message_id(&format!("known-{n}"))) {
             let now = at(self.millis);
             same(
@@ -372,8 +372,8 @@ fn by_id(mut claims: Vec<Claim>) -> Vec<Claim> {
 fn command_of(number: usize, message: &str, now: i64) -> Command {
     let word = || Some(agent_message(message, "so"));
     match number {
-        0 => Command::Start { lease_until: at(now + 100) },
-        1 => Command::Start { lease_until: at(now + 1000) },
+        0 => Command::Start { lease_until: at(now + 100), worker: worker() },
+        1 => Command::Start { lease_until: at(now + 1000), worker: worker() },
         2 => progress(message),
         3 => ask(message),
         4 => Command::RequireAuth {

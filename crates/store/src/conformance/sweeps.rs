@@ -66,14 +66,15 @@ async fn assert_gone(store: &dyn Store, life: &Life) {
     assert_eq!(store.events_after(id, 0, 10).await.expect("an answer"), []);
     assert_eq!(store.messages(id, &[0, 1, 2]).await.expect("an answer"), []);
     assert_eq!(store.checkpoint(id).await.expect("an answer"), None);
-    assert_eq!(store.last_sequences(std::slice::from_ref(id)).await.expect("an answer"), []);
+    assert_eq!(store.marks(std::slice::from_ref(id)).await.expect("an answer"), []);
     let artifact = ArtifactId::new("a").expect("an id");
     assert_eq!(store.artifact(scope, id, &artifact, None).await.expect("an answer"), None);
     assert_eq!(store.artifact_versions(scope, id, &artifact, None, 9).await.expect("an answer"), None);
     let page = store.list(everything(scope)).await.expect("a page");
     assert!(page.tasks.iter().all(|task| task.id != id.as_str()));
-    let (epoch, version) = (life.head.epoch, life.head.version);
-    for expect in [Expect::Version(version), Expect::LeaseAndVersion { epoch, version }, Expect::Lease { epoch }] {
+    let TaskHead { epoch, version, last_sequence, .. } = life.head;
+    let appends = Expect::Lease { epoch, last_sequence };
+    for expect in [Expect::Version(version), Expect::LeaseAndVersion { epoch, version }, appends] {
         let head = (!matches!(expect, Expect::Lease { .. })).then(|| life.head.clone());
         let late = Commit { expect, head, ..commit_of_pieces(&life.head, [piece("a", "late", true)], at(9000)) };
         let refused = store.commit(late).await.expect_err("the task is gone");

@@ -49,7 +49,7 @@ pub fn write(world: &World, state: &mut State, write: &Write, by: Option<usize>)
     let now = world.guard.time(write.sent_at, state.now);
     let (before, after) = (&state.row, &written(&state.row, write));
     let broken = &mut state.broken;
-    if let Expect::LeaseAndVersion { epoch, .. } | Expect::Lease { epoch } = write.expect {
+    if let Expect::LeaseAndVersion { epoch, .. } | Expect::Lease { epoch, .. } = write.expect {
         broken.note(Promise::NoZombie, epoch != before.epoch || !before.leased);
         broken.note(Promise::OneWriter, epoch == before.epoch && by != state.owner);
         broken.note(Promise::NotLate, epoch == before.epoch && before.leased && !before.is_held(now));
@@ -106,7 +106,7 @@ pub fn all() -> Vec<Property<World>> {
             state.row.state == TaskState::Failed && state.row.attempt == world.attempts_max
         }),
         Property::sometimes("a zombie's write arrives while another works", |_: &World, state: &State| {
-            let late = |write: &Write| matches!(write.expect, Expect::Lease { epoch } if epoch < state.row.epoch);
+            let late = |write: &Write| matches!(write.expect, Expect::Lease { epoch, .. } if epoch < state.row.epoch);
             state.row.is_held(state.now) && state.workers.iter().any(|worker| worker.write.as_ref().is_some_and(late))
         }),
         Property::sometimes("a worker wakes up behind its lease and goes on", |_: &World, state: &State| {

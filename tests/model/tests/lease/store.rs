@@ -151,7 +151,7 @@ impl Guard {
             Expect::Version(version) => same_version(version),
             Expect::Unheld(version) => same_version(version) && (!row.is_held(now) || !self.repeats(row, write)),
             Expect::LeaseAndVersion { epoch, version } => holds(epoch) && same_version(version),
-            Expect::Lease { epoch } => holds(epoch),
+            Expect::Lease { epoch, .. } => holds(epoch),
         }
     }
 

@@ -1,7 +1,7 @@
 use std::hash::{DefaultHasher, Hash, Hasher};
 use std::time::Duration;
 
-use longhaul_lifecycle::{AttemptOutcome, Command, Next, RetryPolicy, TaskHead, Writer};
+use longhaul_lifecycle::{AttemptOutcome, Command, Next, RetryPolicy, TaskHead, WorkerId, Writer};
 use longhaul_protocol::{ContextId, TaskId, TaskState};
 use stateright::{Model, Property};
 
@@ -193,7 +193,7 @@ impl World {
         if head.cancel_requested {
             return Command::FinishCancel { message: None };
         }
-        let start = Command::Start { lease_until: at(now + LEASE) };
+        let start = Command::Start { lease_until: at(now + LEASE), worker: WorkerId::default() };
         if !head.lease_is_over(at(now)) {
             return start;
         }

@@ -1,35 +1,44 @@
 use bytes::Bytes;
 use longhaul_protocol::json;
-use longhaul_store::{Commit, Expect, StoreError};
 
-use crate::layout;
+use crate::{Commit, Expect, NewMessage, StoreError, columns};
 
-/// A commit with everything written out, so that the writer's thread need not.
+/// A commit with everything written out, so that whoever writes it need not.
 #[derive(Debug)]
-pub(crate) struct EncodedCommit {
-    pub(crate) commit: Commit,
-    pub(crate) messages: Vec<EncodedMessage>,
+pub struct EncodedCommit {
+    /// The commit.
+    pub commit: Commit,
+    /// Its messages, in their order.
+    pub messages: Vec<EncodedMessage>,
     /// The message of the head's status.
-    pub(crate) status: Option<Bytes>,
+    pub status: Option<Bytes>,
     /// The metadata of a new task.
-    pub(crate) metadata: Option<Vec<u8>>,
+    pub metadata: Option<Vec<u8>>,
     /// The head's attempts that came to nothing.
-    pub(crate) failures: Option<String>,
+    pub failures: Option<String>,
     /// About how much is to be written.
-    pub(crate) bytes: usize,
+    pub bytes: usize,
 }
 
+/// A message that joins a history, written out.
 #[derive(Debug)]
-pub(crate) struct EncodedMessage {
-    pub(crate) payload: Bytes,
-    pub(crate) request: Option<Vec<u8>>,
+pub struct EncodedMessage {
+    /// The message as JSON.
+    pub payload: Bytes,
+    /// What it came with, as JSON; nothing when that is nothing.
+    pub request: Option<Vec<u8>>,
 }
 
 impl EncodedCommit {
-    pub(crate) fn new(commit: Commit) -> Result<Self, StoreError> {
-        let encode = |new: &longhaul_store::NewMessage| {
+    /// Writes a commit out.
+    ///
+    /// # Errors
+    ///
+    /// [`StoreError::Unavailable`] when something can't be written as JSON.
+    pub fn new(commit: Commit) -> Result<Self, StoreError> {
+        let encode = |new: &NewMessage| {
             let payload = json::to_json(new.message.as_wire());
-            layout::write_request(&new.request).map(|request| EncodedMessage { payload, request })
+            columns::write_request(&new.request).map(|request| EncodedMessage { payload, request })
         };
         let messages = commit.messages.iter().map(encode).collect::<Result<Vec<_>, _>>()?;
         let status = commit
@@ -38,10 +47,10 @@ impl EncodedCommit {
             .and_then(|head| head.status_message.as_ref())
             .map(|message| json::to_json(message.as_wire()));
         let metadata = match &commit.expect {
-            Expect::New(new) => new.metadata.as_ref().map(layout::write_metadata).transpose()?,
+            Expect::New(new) => new.metadata.as_ref().map(columns::write_metadata).transpose()?,
             Expect::Version(_) | Expect::Unheld(_) | Expect::LeaseAndVersion { .. } | Expect::Lease { .. } => None,
         };
-        let failures = commit.head.as_ref().map(|head| layout::write_failures(&head.failures)).transpose()?.flatten();
+        let failures = commit.head.as_ref().map(|head| columns::write_failures(&head.failures)).transpose()?.flatten();
         let bytes = commit.events.iter().map(|event| event.payload.len()).sum::<usize>()
             + messages
                 .iter()
