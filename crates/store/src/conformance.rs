@@ -138,6 +138,7 @@ behaviours! { $
     the_sequence_in_a_head_is_not_taken_over
     a_failed_commit_leaves_nothing
     artifact_commits_move_only_the_sequence
+    chunks_that_are_committed_twice_are_there_once
     events_are_read_in_pages
     messages_keep_order_sequence_and_request
     marks_leave_out_unknown_tasks
@@ -157,6 +158,7 @@ behaviours! { $
     leases_that_are_over_are_not_renewed
     a_renewed_lease_is_not_taken_over
     expired_leases_are_due_and_over
+    the_worker_of_a_lease_is_kept
     a_turn_that_is_handed_back_is_due_at_once
     only_what_is_due_comes
     of_a_context_the_longest_due_comes_first

@@ -57,9 +57,10 @@ fn creation(id: &str, padding: usize) -> EncodedCommit {
     .unwrap()
 }
 
-fn chunk(id: &str) -> EncodedCommit {
+/// A chunk behind the event with this sequence.
+fn chunk(id: &str, last_sequence: u64) -> EncodedCommit {
     let events = vec![NewEvent { kind: EventKind::Artifact, payload: Bytes::from_static(b"{}") }];
-    let (task_id, expect) = (TaskId::new(id).unwrap(), Expect::Lease { epoch: 0, last_sequence: 0 });
+    let (task_id, expect) = (TaskId::new(id).unwrap(), Expect::Lease { epoch: 0, last_sequence });
     let messages = Vec::new();
     EncodedCommit::new(Commit {
         task_id,
@@ -122,7 +123,7 @@ fn the_chunks_of_a_batch_share_one_write_of_the_task() {
     let folder = Folder::new("chunks");
     let connection = folder.open();
     let mut writer = writer(&connection);
-    let commits: Vec<_> = std::iter::once(creation("t", 1)).chain((0..50).map(|_| chunk("t"))).collect();
+    let commits: Vec<_> = std::iter::once(creation("t", 1)).chain((2..52).map(|last| chunk("t", last))).collect();
     let outcomes = commit(&mut writer, &commits.iter().collect::<Vec<_>>()).unwrap();
     let sequences: Vec<_> = outcomes.into_iter().map(|outcome| outcome.unwrap().last_sequence).collect();
     assert_eq!(sequences, (2..=52).collect::<Vec<_>>());
@@ -137,7 +138,7 @@ fn a_log_that_is_full_takes_no_more() {
     commit(&mut writer(&connection), &[&creation("t", 1)]).unwrap().remove(0).unwrap();
     connection.execute("UPDATE task SET last_sequence = ?1", [layout::int(layout::PLACE_MAX - 1)]).unwrap();
     let mut writer = writer(&connection);
-    let (last, beyond) = (chunk("t"), chunk("t"));
+    let (last, beyond) = (chunk("t", layout::PLACE_MAX - 1), chunk("t", layout::PLACE_MAX));
     let outcomes = commit(&mut writer, &[&last, &beyond]).unwrap();
     assert_eq!(outcomes[0].as_ref().unwrap().last_sequence, layout::PLACE_MAX);
     assert!(matches!(outcomes[1], Err(StoreError::LogFull { events_max: layout::PLACE_MAX, .. })));
@@ -174,12 +175,12 @@ fn a_number_is_never_given_out_twice() {
 /// A task that ended, with a log of so many chunks.
 fn ended(writer: &mut Writer<'_>, id: &str, chunks: usize) -> i64 {
     let mut commits = vec![creation(id, 1)];
-    commits.extend((0..chunks).map(|_| chunk(id)));
+    commits.extend((0..chunks as u64).map(|n| chunk(id, 2 + n)));
     for commits in commits.chunks(500) {
         let outcomes = commit(writer, &commits.iter().collect::<Vec<_>>()).unwrap();
         outcomes.into_iter().for_each(|outcome| assert!(outcome.is_ok()));
     }
-    let mut end = chunk(id);
+    let mut end = chunk(id, 0);
     let mut head = TaskHead::submitted(TaskId::new(id).unwrap(), ContextId::new("c").unwrap(), now());
     (head.state, head.version, head.due_at) = (longhaul_protocol::TaskState::Completed, 2, None);
     (end.commit.head, end.commit.expect) = (Some(head), Expect::Version(1));
@@ -272,7 +273,7 @@ fn a_renewal_and_the_commits_of_its_batch_go_together() {
         now: now(),
         until: millis(20),
     };
-    let (before, after) = (chunk("t"), chunk("t"));
+    let (before, after) = (chunk("t", 2), chunk("t", 3));
     let work = [Work::Commit(&created), Work::Commit(&before), Work::Renew(&renewal), Work::Commit(&after)];
     let outcomes = writer.work(&work).unwrap();
     assert!(matches!(&outcomes[2], Outcome::Renewed(lost) if lost.is_empty()));
@@ -282,6 +283,6 @@ fn a_renewal_and_the_commits_of_its_batch_go_together() {
     };
     assert_eq!(stored(), (millis(20).unix_millis(), 4));
     let again = super::Renewal { until: millis(30), ..renewal };
-    writer.work(&[Work::Renew(&again), Work::Commit(&chunk("t"))]).unwrap();
+    writer.work(&[Work::Renew(&again), Work::Commit(&chunk("t", 4))]).unwrap();
     assert_eq!(stored(), (millis(30).unix_millis(), 5));
 }

@@ -197,6 +197,31 @@ pub async fn artifact_commits_move_only_the_sequence(open: &impl AsyncFn() -> Te
     assert_eq!(life.stored().await.last_sequence, 4, "no conflict with the message");
 }
 
+/// The same commit of chunks once more, as after an answer that was lost: it is made once, and the second time is a conflict.
+pub async fn chunks_that_are_committed_twice_are_there_once(open: &impl AsyncFn() -> TestStore) {
+    let test = open().await;
+    let mut life = Life::begin(test.store(), &Scope::default(), "task", "context", 0).await;
+    life.start().await;
+    life.add(piece("a", "x", false)).await;
+    let checkpoint = Some(Bytes::from_static(b"once"));
+    let chunks = Commit { checkpoint, ..commit_of_pieces(&life.head, ["y", "z"].map(|x| piece("a", x, true)), at(1)) };
+    assert_eq!(life.commit(chunks.clone()).await.expect("chunks").last_sequence, 5);
+    let other = Commit { checkpoint: Some(Bytes::from_static(b"other")), ..chunks.clone() };
+    for again in [chunks.clone(), other] {
+        let refused = test.store().commit(again).await.expect_err("the log has grown");
+        assert!(matches!(&refused, StoreError::Conflict { task } if *task == life.head.id), "{refused:?}");
+    }
+    let ahead = Expect::Lease { epoch: life.head.epoch, last_sequence: life.head.last_sequence + 1 };
+    let refused = test.store().commit(Commit { expect: ahead, ..chunks }).await.expect_err("the log is shorter");
+    assert!(matches!(refused, StoreError::Conflict { .. }), "{refused:?}");
+    assert_eq!(life.stored().await, life.head);
+    assert_eq!(test.store().events_after(&life.head.id, 0, 100).await.expect("events").len(), 5);
+    assert_eq!(test.store().checkpoint(&life.head.id).await.expect("an answer"), Some(Bytes::from_static(b"once")));
+    let snapshot = test.store().snapshot(&life.scope, &life.head.id, NOW).await.expect("a snapshot").expect("the task");
+    assert_eq!(snapshot.task, life.model.task(5, HistoryLimit::All, true));
+    life.add(piece("a", "on", true)).await;
+}
+
 /// Events come after a sequence, in order, and no more than asked for.
 pub async fn events_are_read_in_pages(open: &impl AsyncFn() -> TestStore) {
     let test = open().await;

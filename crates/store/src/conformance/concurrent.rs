@@ -12,6 +12,8 @@ use super::life::{
 use crate::{Expect, HistoryLimit, Scope, Store, StoreError};
 
 const WRITERS: usize = 32;
+/// How often each of them appends.
+const CHUNKS: usize = 4;
 
 /// Of many writers who decided on the same version, one commits and all others are told.
 pub async fn of_writers_on_one_version_one_wins(open: &impl AsyncFn() -> TestStore) {
@@ -72,7 +74,7 @@ async fn queue_until_done(store: &dyn Store, id: &longhaul_protocol::TaskId, mes
     panic!("more lost races than writers");
 }
 
-/// Chunks conflict with nothing: all get through at once, each sequence is given once, and none is left out.
+/// Whoever appends behind what it last saw gets through: each sequence is given once, and none is left out.
 pub async fn chunks_of_many_writers_have_no_gap(open: &impl AsyncFn() -> TestStore) {
     let test = open().await;
     let mut life = Life::begin(test.store(), &Scope::default(), "task", "context", 0).await;
@@ -82,21 +84,35 @@ pub async fn chunks_of_many_writers_have_no_gap(open: &impl AsyncFn() -> TestSto
         let (store, head) = (Arc::clone(test.store()), life.head.clone());
         writers.spawn(async move {
             let mut sequences = Vec::new();
-            for _ in 0..4 {
-                let two = [piece(&format!("artifact-{n}"), "x", false), piece(&format!("artifact-{n}"), "y", true)];
-                sequences.push(store.commit(commit_of_pieces(&head, two, at(1))).await.expect("a chunk").last_sequence);
+            for _ in 0..CHUNKS {
+                sequences.push(append_until_done(&*store, &head.id, &format!("artifact-{n}")).await);
             }
             sequences
         });
     }
     let given: BTreeSet<u64> = writers.join_all().await.into_iter().flatten().collect();
-    let last = 2 + 8 * WRITERS as u64;
+    let last = 2 + 2 * (CHUNKS * WRITERS) as u64;
     assert_eq!(given, (4..=last).step_by(2).collect(), "each commit has two sequences of its own");
     let events = test.store().events_after(&life.head.id, 0, 1000).await.expect("events");
     assert_eq!(events.iter().map(|event| event.sequence).collect::<Vec<_>>(), (1..=last).collect::<Vec<_>>());
     let snapshot = test.store().snapshot(&life.scope, &life.head.id, NOW).await.expect("a snapshot").expect("the task");
     assert_eq!(snapshot.task.artifacts.len(), WRITERS);
     assert!(snapshot.task.artifacts.iter().all(|artifact| artifact.parts.len() == 2));
+}
+
+/// Appends two pieces in one commit, behind the end of the log. Answers where it ends then.
+async fn append_until_done(store: &dyn Store, id: &longhaul_protocol::TaskId, artifact: &str) -> u64 {
+    // Each lost race is one commit of another writer.
+    for _ in 0..=CHUNKS * WRITERS {
+        let head = store.load(&Scope::default(), id).await.expect("an answer").expect("the task");
+        let two = [piece(artifact, "x", false), piece(artifact, "y", true)];
+        match store.commit(commit_of_pieces(&head, two, at(1))).await {
+            Ok(committed) => return committed.last_sequence,
+            Err(StoreError::Conflict { .. }) => {}
+            Err(refused) => panic!("{refused:?}"),
+        }
+    }
+    panic!("more lost races than commits");
 }
 
 /// Tasks that are made at the same time are all there, and are counted.

@@ -1,10 +1,10 @@
-use longhaul_lifecycle::{Command, TaskHead, Writer, decide};
+use longhaul_lifecycle::{Command, TaskHead, WorkerId, Writer, decide};
 
 use super::TestStore;
 use super::life::{
     Life, agent_message, at, commit_of, commit_of_pieces, complete, due, piece, progress, reply, scope, start, task_id,
 };
-use crate::{Commit, Committed, Expect, HeldLease, Scope, StoreError};
+use crate::{Commit, Committed, Expect, HeldLease, Scope, Store, StoreError};
 
 /// Whatever an agent of another epoch writes is refused by the store itself.
 pub async fn a_writer_of_another_epoch_is_refused(open: &impl AsyncFn() -> TestStore) {
@@ -229,6 +229,38 @@ pub async fn expired_leases_are_due_and_over(open: &impl AsyncFn() -> TestStore)
     leased[0].at(101).start().await;
     assert_eq!((leased[0].head.epoch, leased[0].head.attempt, leased[0].head.failures.len()), (2, 2, 1));
     leased[0].work(progress("again")).await;
+}
+
+/// The worker of a lease is kept while the lease is, renewed or not, and is nobody once it has ended.
+pub async fn the_worker_of_a_lease_is_kept(open: &impl AsyncFn() -> TestStore) {
+    let test = open().await;
+    let store = test.store();
+    let mut life = Life::begin(store, &Scope::default(), "task", "context", 0).await;
+    let stored = async |store: &dyn Store| {
+        let head = store.load(&Scope::default(), &task_id("task")).await.expect("an answer").expect("the task");
+        head.worker
+    };
+    assert!(stored(&**store).await.is_nobody());
+    let starts = |worker: &str, until| Command::Start { lease_until: at(until), worker: WorkerId::new(worker) };
+    life.give(starts("żółć-1/abc", 50)).await;
+    assert_eq!(stored(&**store).await, WorkerId::new("żółć-1/abc"));
+    life.add(piece("a", "x", false)).await;
+    assert_eq!(store.renew(&[life.lease()], at(1), at(100)).await.expect("a renewal"), []);
+    life.head.due_at = Some(at(100));
+    life.work(progress("one")).await;
+    assert_eq!(life.stored().await, life.head);
+    assert_eq!(life.head.worker, WorkerId::new("żółć-1/abc"));
+    let over = due(&**store, at(100), 1).await;
+    assert_eq!(over[0].head, life.head, "a lease that ran out says whose it was");
+    life.at(100).give(starts("two", 1000)).await;
+    assert_eq!(stored(&**store).await, WorkerId::new("two"));
+    life.work(Command::HandBack).await;
+    assert!(stored(&**store).await.is_nobody());
+    life.give(starts("three", 1000)).await;
+    life.work(complete()).await;
+    assert!(stored(&**store).await.is_nobody());
+    let Some(store) = test.reopened().await else { return };
+    assert!(stored(&*store).await.is_nobody());
 }
 
 /// A turn that is handed back is due at once, and its attempt was not spent.
