@@ -62,7 +62,7 @@ impl Cluster {
     /// its log: making the data is limited to 60 s, the start to 30 s.
     pub fn start(options: Options) -> Result<Self, Error> {
         let installation = Installation::find()?;
-        let home = Home::create(&installation)?;
+        let home = Home::create(&installation, options.durability())?;
         home.run(
             &installation,
             "initdb",
@@ -80,7 +80,7 @@ impl Cluster {
     ///
     /// As for [`start`](Self::start), and when this cluster does not run.
     pub fn standby(&self) -> Result<Self, Error> {
-        let home = Home::create(&self.installation)?;
+        let home = Home::create(&self.installation, self.options.durability())?;
         let source = format!("host=127.0.0.1 port={} user=postgres", self.port);
         let slot = format!("standby_{:016x}", random());
         let copy = ["-D", "data", "-d", &source, "--checkpoint=fast", "--no-sync"];

@@ -5,10 +5,11 @@ use std::path::Path;
 /// Either way it survives the death of every process of the server, as in [`Cluster::kill`](crate::Cluster::kill).
 #[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
 pub enum Durability {
-    /// `fsync = off`: fast, and right for all tests that only ask what the database answers. The default.
+    /// `fsync = off`, and the data in memory where there is enough: fast, and right for all tests that only ask what
+    /// the database answers. Not for more than some hundred megabytes. The default.
     #[default]
     Unsynced,
-    /// `fsync = on`: what an operator has. For benches, and for tests that count or time flushes.
+    /// `fsync = on`, and the data in the folder for temporary files: what an operator has. For benches, and for tests that count or time flushes.
     Synced,
 }
 
@@ -33,11 +34,15 @@ impl Options {
         self
     }
 
+    pub(crate) fn durability(&self) -> Durability {
+        self.durability
+    }
+
     /// The text of `postgresql.conf`, whole: nothing of what initdb wrote there is kept.
     pub(crate) fn configuration(&self, port: u16, socket_folder: &Path) -> String {
-        let synced = match self.durability {
-            Durability::Unsynced => "off",
-            Durability::Synced => "on",
+        let (synced, log_of_writes) = match self.durability {
+            Durability::Unsynced => ("off", "128MB"),
+            Durability::Synced => ("on", "1GB"),
         };
         let port = port.to_string();
         let socket_folder = socket_folder.to_string_lossy();
@@ -48,6 +53,7 @@ impl Options {
             ("fsync", synced),
             // A page is torn only when the machine dies, and then `fsync` would have been needed too.
             ("full_page_writes", synced),
+            ("max_wal_size", log_of_writes),
             ("shared_buffers", "64MB"),
             ("max_connections", "200"),
             ("autovacuum", "on"),

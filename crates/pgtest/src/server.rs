@@ -64,10 +64,9 @@ impl Server {
     ///
     /// [`Error::Statement`], also when there is one of that name.
     pub fn create_database(&self, name: &str) -> Result<String, Error> {
-        // Copying files is the slower way where files are flushed, and the faster one where they are not: measured, 20
-        // and 60 ms.
+        // The server's other way, by its log of writes, costs the same on a disk and a third more in memory.
         let name_quoted = quoted(name);
-        self.execute("postgres", &format!("CREATE DATABASE {name_quoted} TEMPLATE template0 STRATEGY wal_log"))?;
+        self.execute("postgres", &format!("CREATE DATABASE {name_quoted} TEMPLATE template0 STRATEGY file_copy"))?;
         Ok(self.url(name))
     }
 
