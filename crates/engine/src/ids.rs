@@ -2,8 +2,8 @@ use std::fmt;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use longhaul_protocol::{ContextId, InvalidId, MessageId, TaskId, Tenant, Timestamp};
+use longhaul_store::shard;
 use rand::RngExt as _;
-use sha2::{Digest as _, Sha256};
 use uuid::Uuid;
 
 /// Where ids come from.
@@ -67,16 +67,6 @@ impl RandomIds {
 /// How many ids of one millisecond are in order: 4,096.
 const COUNTER_BITS: u32 = 12;
 const COUNTER_MAX: u64 = (1 << COUNTER_BITS) - 1;
-
-/// The shard of a context, 0 to 1,023: the first 10 bits of SHA-256 over the tenant, a zero byte and the context id.
-#[must_use]
-pub fn shard(tenant: &Tenant, context_id: &ContextId) -> u16 {
-    let digest =
-        Sha256::new().chain_update(tenant.as_str()).chain_update([0]).chain_update(context_id.as_str()).finalize();
-    let mut first = [0; 2];
-    first.iter_mut().zip(digest.iter()).for_each(|(to, from)| *to = *from);
-    u16::from_be_bytes(first) >> 6
-}
 
 /// A UUID of version 7: 48 bits of milliseconds, 10 bits of the shard (or random ones), 12 bits of a count, and 52 random
 /// bits.

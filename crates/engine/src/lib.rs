@@ -34,13 +34,13 @@ pub use config::{Config, DedupMode, Retention};
 pub use engine::{Engine, EngineParts, EngineStats};
 pub use error::EngineError;
 pub use housekeeping::{Reclaim, Reclaimed};
-pub use ids::{IdSource, RandomIds, shard, uuid_v7};
+pub use ids::{IdSource, RandomIds, uuid_v7};
 pub use list::{TaskPage, TasksQuery};
 pub use send::{SendReply, SendRequest};
 pub use stream::{EventStream, StreamItem, SubscribeRequest};
 pub use turn::{ArtifactPiece, Turn, TurnError, TurnWriter};
 
-pub use longhaul_store::{HistoryLimit, Scope, Store, TurnRequest};
+pub use longhaul_store::{HistoryLimit, Scope, Store, TurnRequest, shard};
 
 /// The extension by which a caller asks that a repeated `messageId` is taken for a retry of the same send.
 pub const IDEMPOTENT_SEND: &str = "urn:longhaul:ext:idempotent-send:v1";

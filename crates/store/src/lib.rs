@@ -15,6 +15,7 @@ mod fold;
 mod list;
 mod memory;
 mod rotation;
+mod shard;
 mod traits;
 
 pub use commit::{Commit, Committed, Dedup, Expect, NewMessage, NewTask, Scope, Standing, TurnRequest};
@@ -25,4 +26,5 @@ pub use fold::{ArtifactFold, ArtifactVersion, VersionFold, artifact_update, crea
 pub use list::{ListCursor, ListPage, ListQuery};
 pub use memory::MemoryStore;
 pub use rotation::{Line, Rotation};
+pub use shard::{shard, shard_of_task, shard_of_text};
 pub use traits::{Claim, Due, Heard, HeldLease, HistoryLimit, Snapshot, SnapshotQuery, Store, StoredMessage, TaskMark};

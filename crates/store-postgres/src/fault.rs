@@ -1,0 +1,72 @@
+use longhaul_store::StoreError;
+use thiserror::Error;
+use tokio_postgres::error::SqlState;
+
+/// Why a step in the database came to nothing.
+#[derive(Debug, Error)]
+pub(crate) enum Fault {
+    /// The database, or the way to it, failed.
+    #[error(transparent)]
+    Database(#[from] tokio_postgres::Error),
+    /// It took too long.
+    #[error("the database did not answer within {0:?}")]
+    TooLong(std::time::Duration),
+    /// No connection could be had.
+    #[error("no connection to the database: {0}")]
+    NoConnection(String),
+    /// What was read breaks an invariant.
+    #[error(transparent)]
+    Store(#[from] StoreError),
+}
+
+/// What is to be done about a fault.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub(crate) enum Remedy {
+    /// Nothing was made, and the same step may succeed at once: it collided with another.
+    Again,
+    /// The session is of no use any more. Whether the step was made is known by how far it came.
+    Reconnect,
+    /// One commit of several may be what the database can't take.
+    Alone,
+    /// It will not get better by trying.
+    GiveUp,
+}
+
+impl Fault {
+    pub(crate) fn remedy(&self) -> Remedy {
+        let error = match self {
+            Self::Database(error) => error,
+            Self::TooLong(_) | Self::NoConnection(_) => return Remedy::Reconnect,
+            Self::Store(_) => return Remedy::GiveUp,
+        };
+        let Some(state) = error.code() else { return Remedy::Reconnect };
+        let class = state.code().get(..2).unwrap_or_default();
+        if [SqlState::T_R_SERIALIZATION_FAILURE, SqlState::T_R_DEADLOCK_DETECTED].contains(state) {
+            return Remedy::Again;
+        }
+        // Lost connections; a server that starts or goes down; a primary that became a standby.
+        if class == "08" || class == "57" && *state != SqlState::QUERY_CANCELED {
+            return Remedy::Reconnect;
+        }
+        if *state == SqlState::READ_ONLY_SQL_TRANSACTION {
+            return Remedy::Reconnect;
+        }
+        // A key that is taken, text or a size that does not fit.
+        if ["22", "23", "54"].contains(&class) {
+            return Remedy::Alone;
+        }
+        Remedy::GiveUp
+    }
+
+    /// Whether a key was taken already.
+    pub(crate) fn is_taken(&self) -> bool {
+        matches!(self, Self::Database(error) if error.code() == Some(&SqlState::UNIQUE_VIOLATION))
+    }
+
+    pub(crate) fn into_store(self, action: &'static str) -> StoreError {
+        match self {
+            Self::Store(error) => error,
+            other => StoreError::unavailable(action, other),
+        }
+    }
+}

@@ -1,0 +1,82 @@
+//! Connections that read, shared by whoever reads.
+
+use deadpool::managed::{self, Manager, Metrics, Object, PoolError, RecycleError, RecycleResult};
+
+use tokio_postgres::Row;
+
+use crate::fault::{Fault, Remedy};
+use crate::session::{Database, Param, Session, within};
+
+/// How many connections are tried, of which the first may have died unnoticed.
+const TRIES: usize = 3;
+
+#[derive(Debug)]
+struct Sessions(Database);
+
+impl Manager for Sessions {
+    type Type = Session;
+    type Error = Fault;
+
+    async fn create(&self) -> Result<Session, Fault> {
+        self.0.connect().await
+    }
+
+    async fn recycle(&self, session: &mut Session, _: &Metrics) -> RecycleResult<Fault> {
+        match session.is_closed() {
+            true => Err(RecycleError::message("the connection has ended")),
+            false => Ok(()),
+        }
+    }
+}
+
+/// The connections that read.
+#[derive(Clone, Debug)]
+pub(crate) struct Pool {
+    sessions: managed::Pool<Sessions>,
+    limit: std::time::Duration,
+}
+
+impl Pool {
+    pub(crate) fn new(database: &Database) -> Result<Self, Fault> {
+        let readers = database.config.readers.clamp(1, crate::PostgresConfig::READERS_MAX);
+        let sessions = managed::Pool::builder(Sessions(database.clone())).max_size(readers).build();
+        let sessions = sessions.map_err(|error| Fault::NoConnection(error.to_string()))?;
+        Ok(Self { sessions, limit: database.config.statement_timeout })
+    }
+
+    async fn session(&self) -> Result<Object<Sessions>, Fault> {
+        self.sessions.get().await.map_err(|error| match error {
+            PoolError::Backend(fault) => fault,
+            other => Fault::NoConnection(other.to_string()),
+        })
+    }
+
+    /// Reads with one statement: what it reads is of one moment. It is said again on another connection when the first had died.
+    pub(crate) async fn query(&self, sql: &'static str, params: &[Param<'_>]) -> Result<Vec<Row>, Fault> {
+        let mut tries = 1;
+        loop {
+            let session = within(self.limit, self.session()).await?;
+            let done = within(self.limit, session.query(sql, params)).await;
+            let Err(fault) = done else { return done };
+            let remedy = fault.remedy();
+            if remedy == Remedy::Reconnect {
+                // Not given back: what is still to come on it would be another's answer.
+                drop(Object::take(session));
+            }
+            let again = matches!(remedy, Remedy::Reconnect | Remedy::Again) && !matches!(fault, Fault::TooLong(_));
+            if tries == TRIES || !again {
+                return Err(fault);
+            }
+            tries += 1;
+        }
+    }
+
+    /// As [`Pool::query`], for at most one row.
+    pub(crate) async fn query_opt(&self, sql: &'static str, params: &[Param<'_>]) -> Result<Option<Row>, Fault> {
+        Ok(self.query(sql, params).await?.into_iter().next())
+    }
+
+    pub(crate) fn close(&self) {
+        self.sessions.close();
+    }
+}
