@@ -58,6 +58,22 @@ install_rust_needs() {
     done
 }
 
+has_postgres() {
+    has postgres || compgen -G '/usr/lib/postgresql/*/bin/postgres' >/dev/null ||
+        { has pg_config && [ -x "$(pg_config --bindir)/postgres" ]; }
+}
+
+# Installs a PostgreSQL server, with pgbench. Whether its version will do is for longhaul-pgtest to say.
+install_postgres_needs() {
+    has_postgres && return
+    # The package would make a cluster for the system and start it. Nothing here uses that.
+    local setting=/etc/postgresql-common/createcluster.d/longhaul-test.conf
+    as_root mkdir -p "$(dirname "$setting")"
+    printf 'create_main_cluster = false\n' | as_root tee "$setting" >/dev/null
+    packages postgresql
+    as_root rm -f "$setting"
+}
+
 # Makes the Python environment of tests/python/requirements.lock, unless it is there already.
 install_python_needs() {
     if ! has python3 || ! python3 -c 'import ensurepip, venv' >/dev/null 2>&1; then

@@ -33,17 +33,21 @@ pub struct Installation {
 
 impl Installation {
     pub fn find() -> Result<Self, Error> {
-        let mut looked = Vec::new();
+        let mut too_old = Vec::new();
         for folder in candidates() {
             match version(&folder) {
                 Some(version) if version >= VERSION_MIN => {
                     return Ok(Self { programs: folder, account: account()? });
                 }
-                Some(version) => looked.push(format!("{} has version {version}", folder.display())),
-                None => looked.push(format!("{} has no server", folder.display())),
+                Some(version) => too_old.push(format!("{} has version {version}", folder.display())),
+                None => {}
             }
         }
-        Err(Error::NotInstalled { wanted: VERSION_MIN, looked: looked.join(", ") })
+        let looked = match too_old.as_slice() {
+            [] => format!("looked for with pg_config, in {DEBIAN} and in PATH"),
+            found => found.join(", "),
+        };
+        Err(Error::NotInstalled { wanted: VERSION_MIN, looked })
     }
 
     /// A command that runs one of PostgreSQL's programs in `folder`, as the right user, in a process group of its own:

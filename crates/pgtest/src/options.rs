@@ -54,9 +54,13 @@ impl Options {
             // A page is torn only when the machine dies, and then `fsync` would have been needed too.
             ("full_page_writes", synced),
             ("max_wal_size", log_of_writes),
+            // In the data folder, which is removed with everything else of a killed server.
+            ("dynamic_shared_memory_type", "mmap"),
             ("shared_buffers", "64MB"),
             ("max_connections", "200"),
             ("autovacuum", "on"),
+            // How soon a standby looks for its primary again, and at times how long its promotion waits: not 5 s.
+            ("wal_retrieve_retry_interval", "100ms"),
             ("timezone", "UTC"),
             ("log_timezone", "UTC"),
             ("lc_messages", "C"),
