@@ -44,7 +44,7 @@ CREATE TABLE context (
 -- The head of a task, narrow: an artifact chunk rewrites this row, so whatever may be large stands apart.
 -- Times are milliseconds since 1970. `history` counts the rows in `message`; `status` says whether there is one
 -- in `task_status`; `waiting` holds ordinals, separated by spaces; `failures` is JSON. While a task is leased, `due_at` is
--- when the lease runs out.
+-- when the lease runs out. `compaction`: 0, the log is whole; 1, it is whole, and to be merged one day; 2, it was merged.
 CREATE TABLE task (
     number           INTEGER PRIMARY KEY,
     id               TEXT NOT NULL UNIQUE,
@@ -65,7 +65,8 @@ CREATE TABLE task (
     status           INTEGER NOT NULL,
     waiting          TEXT,
     failures         TEXT,
-    worker           TEXT
+    worker           TEXT,
+    compaction       INTEGER NOT NULL DEFAULT 0
 );
 CREATE INDEX task_by_scope ON task (scope, state, status_time);
 CREATE INDEX task_by_context ON task (context, state, status_time);
@@ -75,6 +76,9 @@ CREATE INDEX task_lease ON task (due_at) WHERE due_at IS NOT NULL AND (leased = 
 -- The tasks in line for a worker, for fair turns; and when the first of them is due, be it for another attempt.
 CREATE INDEX task_line ON task (scope, context, due_at) WHERE due_at IS NOT NULL AND leased = 0 AND state IN (1, 2);
 CREATE INDEX task_wait ON task (due_at) WHERE due_at IS NOT NULL AND leased = 0 AND state IN (1, 2);
+
+-- The tasks whose logs are to be merged, by their end.
+CREATE INDEX task_compaction ON task (status_time) WHERE compaction = 1;
 
 -- The message of the current status, for tasks that have one.
 CREATE TABLE task_status (

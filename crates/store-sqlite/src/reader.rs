@@ -8,6 +8,7 @@ use tokio::sync::{mpsc, oneshot};
 use self::statements::Statements;
 use crate::fault::Fault;
 
+pub(crate) mod compact;
 mod due;
 mod list;
 mod oldest;

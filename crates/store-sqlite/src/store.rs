@@ -7,14 +7,16 @@ use bytes::Bytes;
 use longhaul_lifecycle::TaskHead;
 use longhaul_protocol::{ArtifactId, MessageId, TaskId, TaskState, Timestamp, wire};
 use longhaul_store::{
-    ArtifactVersion, Claim, Commit, Committed, Due, EncodedCommit, HeldLease, ListPage, ListQuery, Rotation, Scope,
-    Snapshot, SnapshotQuery, Store, StoreError, StoredEvent, StoredMessage, TaskMark,
+    ArtifactVersion, Claim, Commit, Committed, Compaction, Due, EncodedCommit, HeldLease, ListPage, ListQuery,
+    Rotation, Scope, Snapshot, SnapshotQuery, Store, StoreError, StoredEvent, StoredMessage, TaskMark,
 };
 use tokio::sync::{mpsc, oneshot};
 
 use crate::fault::Fault;
 use crate::lock::DirectoryLock;
+use crate::reader::compact::PartlyRead;
 use crate::reader::{self, Read, Reads};
+use crate::writer::compact::Compact;
 use crate::writer::purge::Purge;
 use crate::writer::{self, Answer, Counters, Job, Renewal, WriterStats};
 use crate::{OpenError, SqliteConfig, connection};
@@ -105,6 +107,18 @@ impl SqliteStore {
         let sent = queues.jobs.send(job(answer)).await;
         sent.map_err(|_| StoreError::unavailable(action, "the writer has stopped"))?;
         answered.await.map_err(|_| StoreError::unavailable(action, "the writer stopped before it answered"))?
+    }
+
+    /// What merging makes of a task's log, which changes no more; `None` when it stays as it is.
+    async fn merged(&self, number: i64) -> Result<Option<Compaction>, StoreError> {
+        const ACTION: &str = "read a log to merge";
+        let mut partly = self.read(ACTION, move |reads| reads.merge(number, PartlyRead::default())).await?;
+        while partly.after.is_some() {
+            partly = self.read(ACTION, move |reads| reads.merge(number, partly)).await?;
+        }
+        // Megabytes may have to be written out.
+        let merged = tokio::task::spawn_blocking(move || partly.fold.finish()).await;
+        merged.map_err(|error| StoreError::unavailable(ACTION, error))
     }
 
     /// Has a reader read something.
@@ -308,6 +322,25 @@ impl Store for SqliteStore {
             left -= u64::from(pages);
         }
         Ok(given)
+    }
+
+    async fn compact(&self, before: Timestamp, limit: usize) -> Result<u64, StoreError> {
+        let numbers = self.read("find logs to merge", move |reads| reads.compactable(before, limit)).await?;
+        let count = numbers.len() as u64;
+        for number in numbers {
+            let changes = match self.merged(number).await {
+                Ok(changes) => changes,
+                // Left as it is, or no other would ever get its turn.
+                Err(StoreError::Corrupt { what }) => {
+                    tracing::warn!(number, what, "cannot merge a log");
+                    None
+                }
+                Err(error) => return Err(error),
+            };
+            let compact = Box::new(Compact { number, changes });
+            self.write("merge a log", |answer| Job::Compact(compact, answer)).await?;
+        }
+        Ok(count)
     }
 
     async fn marks(&self, task_ids: &[TaskId]) -> Result<Vec<TaskMark>, StoreError> {

@@ -8,12 +8,14 @@ use rusqlite::Connection;
 use tokio::sync::{mpsc, oneshot};
 
 use self::batch::{Outcome, Work};
+use self::compact::Compact;
 use self::purge::{Purge, Purged};
 use self::transaction::Writer;
 use crate::fault::Fault;
 use crate::lock::DirectoryLock;
 
 mod batch;
+pub(crate) mod compact;
 pub(crate) mod purge;
 mod statements;
 #[cfg(test)]
@@ -42,6 +44,8 @@ pub(crate) enum Job {
     Purge(Purge, Answer<Purged>),
     /// Remove a slice of what removed tasks have left. Answers whether there is more.
     Sweep(Answer<bool>),
+    /// Put what was merged in the place of a task's log.
+    Compact(Box<Compact>, Answer<()>),
     /// Give at most so many free pages back. Answers how many bytes they were.
     GiveBack(u32, Answer<u64>),
     Check(Answer<()>),
@@ -208,6 +212,9 @@ fn do_alone(writer: &mut Writer<'_>, job: Job, jobs: &mut VecDeque<Job>) {
             answer_with(answer, "remove tasks", writer.transact(|writer| writer.purge(&purge)));
         }
         Job::Sweep(answer) => answer_with(answer, "remove what tasks have left", writer.transact(Writer::sweep)),
+        Job::Compact(compact, answer) => {
+            answer_with(answer, "merge a log", writer.transact(|writer| writer.compact(&compact)));
+        }
         Job::GiveBack(pages, answer) => answer_with(answer, "give space back", writer.give_back(pages)),
         Job::Check(answer) => answer_with(answer, "write to the database", writer.transact(Writer::check)),
         batched @ (Job::Commit(..) | Job::Renew(..) | Job::Close(_)) => jobs.push_front(batched),

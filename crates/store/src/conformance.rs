@@ -29,6 +29,7 @@ use std::sync::Arc;
 use crate::Store;
 
 mod commits;
+mod compaction;
 mod concurrent;
 mod dedup;
 mod leases;
@@ -41,6 +42,7 @@ mod turns;
 mod views;
 
 pub use commits::*;
+pub use compaction::*;
 pub use concurrent::*;
 pub use dedup::*;
 pub use leases::*;
@@ -172,6 +174,13 @@ behaviours! { $
     stale_tasks_are_found_by_age
     purged_tasks_are_gone
     a_long_log_is_removed
+    a_merged_task_shows_what_it_showed
+    moments_of_a_merged_task_are_gone
+    only_long_logs_of_tasks_that_ended_long_ago_are_merged
+    logs_are_merged_once_the_oldest_first
+    a_log_without_anything_to_merge_stays_whole
+    a_long_log_is_merged
+    merged_tasks_are_purged
     messages_of_purged_tasks_are_forgotten
     each_moment_of_a_life_shows_the_task_as_it_stood
     history_is_limited_to_the_latest

@@ -56,7 +56,8 @@ impl ArtifactFold {
     }
 }
 
-fn extend(known: &mut wire::Artifact, piece: wire::Artifact) {
+/// Adds an appended piece to what is known of its version.
+pub(crate) fn extend(known: &mut wire::Artifact, piece: wire::Artifact) {
     known.parts.extend(piece.parts);
     for extension in piece.extensions {
         if !known.extensions.contains(&extension) {

@@ -12,9 +12,10 @@ use longhaul_protocol::{
 };
 
 use crate::{
-    ArtifactFold, ArtifactVersion, Claim, Commit, Committed, Dedup, Due, Expect, HeldLease, HistoryLimit, Line,
-    ListCursor, ListPage, ListQuery, NewEvent, NewMessage, Rotation, Scope, Snapshot, SnapshotQuery, Standing, Store,
-    StoreError, StoredEvent, StoredMessage, TaskMark, TurnRequest, VersionFold, artifact_update, snapshot_task,
+    ArtifactFold, ArtifactVersion, Claim, Commit, Committed, Compaction, CompactionFold, Dedup, Due, Expect, HeldLease,
+    HistoryLimit, Line, ListCursor, ListPage, ListQuery, NewEvent, NewMessage, Rotation, Scope, Snapshot,
+    SnapshotQuery, Standing, Store, StoreError, StoredEvent, StoredMessage, TaskMark, TurnRequest, VersionFold,
+    artifact_update, is_compactable, snapshot_task,
 };
 
 /// Tasks in this process's memory: for trying out and for tests. Nothing outlives the process.
@@ -131,6 +132,8 @@ struct Index {
     line: BTreeMap<Scope, BTreeMap<ContextId, BTreeSet<(Timestamp, TaskId)>>>,
     /// The same tasks since when they are in line.
     waiting: BTreeSet<(Timestamp, TaskId)>,
+    /// Tasks whose logs are to be merged one day, by their end.
+    compactable: BTreeSet<(Timestamp, TaskId)>,
 }
 
 #[derive(Debug)]
@@ -141,6 +144,8 @@ struct Entry {
     events: Vec<StoredEvent>,
     messages: Vec<KeptMessage>,
     checkpoint: Option<Bytes>,
+    /// Whether artifact updates were merged, so that the log has gaps.
+    merged: bool,
 }
 
 /// A message as JSON, which takes a fraction of the memory that its structs do.
@@ -223,7 +228,15 @@ impl Index {
                 listed.remove();
             }
         }
+        self.compactable.remove(&(head.status_timestamp, head.id.clone()));
         self.due_again(scope, Some(head), None);
+    }
+
+    /// The task has ended, and its log is to be merged one day if it is worth it.
+    fn ended(&mut self, head: &TaskHead) {
+        if is_compactable(head.state, head.last_sequence) {
+            self.compactable.insert((head.status_timestamp, head.id.clone()));
+        }
     }
 
     fn due_again(&mut self, scope: &Scope, before: Option<&TaskHead>, after: Option<&TaskHead>) {
@@ -351,6 +364,7 @@ impl Inner {
         }
         entry.checkpoint = commit.checkpoint.or(entry.checkpoint.take());
         let committed = entry.append(commit.events, messages, commit.now);
+        self.index.ended(&entry.head);
         if let Some(dedup) = commit.dedup {
             self.remember(dedup, commit.task_id);
         }
@@ -369,9 +383,11 @@ impl Inner {
             events: Vec::with_capacity(commit.events.len()),
             messages: Vec::with_capacity(messages.len()),
             checkpoint: commit.checkpoint,
+            merged: false,
         });
         let committed = entry.append(commit.events, messages, commit.now);
         self.index.insert(&entry.scope, &entry.head);
+        self.index.ended(&entry.head);
         if let Some(dedup) = commit.dedup {
             self.remember(dedup, commit.task_id.clone());
         }
@@ -454,6 +470,23 @@ impl Inner {
             }
         }
         ended.len() as u64
+    }
+
+    /// The oldest tasks whose logs are to be merged, with their logs.
+    fn compactable(&self, before: Timestamp, limit: usize) -> Vec<(TaskId, Vec<StoredEvent>)> {
+        let old = self.index.compactable.iter().take_while(|(ended_at, _)| *ended_at < before).take(limit);
+        let known = old.filter_map(|(_, task_id)| Some((task_id, self.tasks.get(task_id)?)));
+        known.map(|(task_id, entry)| (task_id.clone(), entry.events.clone())).collect()
+    }
+
+    /// Merges a log, unless the task is gone or another was first.
+    fn compact(&mut self, task_id: &TaskId, changes: Option<Compaction>) {
+        let Some(entry) = self.tasks.get_mut(task_id) else { return };
+        let waited = self.index.compactable.remove(&(entry.head.status_timestamp, task_id.clone()));
+        if let Some(changes) = changes.filter(|_| waited) {
+            entry.events = changes.apply(std::mem::take(&mut entry.events));
+            entry.merged = true;
+        }
     }
 
     fn entry(&self, scope: &Scope, task_id: &TaskId) -> Option<&Entry> {
@@ -565,7 +598,8 @@ impl Store for MemoryStore {
     ) -> Result<Option<Snapshot>, StoreError> {
         let inner = self.lock()?;
         let Some(entry) = inner.entry(scope, task_id) else { return Ok(None) };
-        if query.at.is_some_and(|at| at == 0 || at > entry.head.last_sequence) {
+        let (first, last) = (if entry.merged { entry.head.last_sequence } else { 1 }, entry.head.last_sequence);
+        if query.at.is_some_and(|at| !(first..=last).contains(&at)) {
             return Ok(None);
         }
         let task = entry.task_at(query.at, query.history, query.artifacts)?;
@@ -586,7 +620,7 @@ impl Store for MemoryStore {
 
     async fn events_after(&self, task_id: &TaskId, after: u64, limit: usize) -> Result<Vec<StoredEvent>, StoreError> {
         let inner = self.lock()?;
-        let Some(entry) = inner.tasks.get(task_id) else { return Ok(Vec::new()) };
+        let Some(entry) = inner.tasks.get(task_id).filter(|entry| !entry.merged) else { return Ok(Vec::new()) };
         let skip = usize::try_from(after).unwrap_or(usize::MAX);
         Ok(entry.events.iter().skip(skip).take(limit).cloned().collect())
     }
@@ -690,6 +724,20 @@ impl Store for MemoryStore {
 
     async fn give_back(&self, _bytes_max: u64) -> Result<u64, StoreError> {
         self.lock().map(|_| 0)
+    }
+
+    async fn compact(&self, before: Timestamp, limit: usize) -> Result<u64, StoreError> {
+        let logs = self.lock()?.compactable(before, limit);
+        let count = logs.len() as u64;
+        // Merged without the lock, which all others wait for: a task that has ended changes no more.
+        for (task_id, log) in logs {
+            let mut fold = CompactionFold::default();
+            for event in &log {
+                fold.apply(event)?;
+            }
+            self.lock()?.compact(&task_id, fold.finish());
+        }
+        Ok(count)
     }
 
     async fn marks(&self, task_ids: &[TaskId]) -> Result<Vec<TaskMark>, StoreError> {

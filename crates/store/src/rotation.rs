@@ -1,4 +1,5 @@
 use std::collections::{BTreeMap, VecDeque};
+use std::ops::Bound;
 
 use longhaul_protocol::ContextId;
 
@@ -34,6 +35,25 @@ pub trait Line {
 }
 
 impl Rotation {
+    /// The scope that was served last.
+    #[must_use]
+    pub fn scope(&self) -> Option<&Scope> {
+        self.scope.as_ref()
+    }
+
+    /// The context of which `scope` was served last, as far as it is remembered.
+    #[must_use]
+    pub fn context(&self, scope: &Scope) -> Option<&ContextId> {
+        self.contexts.get(scope)
+    }
+
+    /// The remembered contexts by scope, in the order in which the scopes would be served if they stood in their own order.
+    pub fn contexts(&self) -> impl Iterator<Item = (&Scope, &ContextId)> {
+        let behind = self.scope.as_ref().map_or(Bound::Unbounded, Bound::Excluded);
+        let before = self.scope.iter().flat_map(|last| self.contexts.range(..=last));
+        self.contexts.range::<Scope, _>((behind, Bound::Unbounded)).chain(before)
+    }
+
     /// Takes at most `limit` tasks out of a line, one of each scope in turn, and of each scope one of each context in turn.
     /// The line must not change meanwhile.
     ///

@@ -233,14 +233,14 @@ pub trait Store: fmt::Debug + Send + Sync {
     async fn marks(&self, task_ids: &[TaskId]) -> Result<Vec<TaskMark>, StoreError>;
 
     /// Merges the artifact updates of tasks that ended before `before` into one for each version of an artifact, of at most
-    /// `limit` tasks, the oldest first. Answers how many tasks there were: fewer than `limit` means that no more are left.
+    /// `limit` tasks, the oldest first. Answers how many tasks it has dealt with: fewer than `limit` means that no more are left.
+    /// A task is dealt with once; one whose log has fewer than [`crate::COMPACT_EVENTS_MIN`] events never, and one with nothing
+    /// to merge, or too much, stays as it is.
     ///
     /// Artifacts, their versions, status updates and history stay what they were. The log of a merged task is read as the task
     /// that it made: [`Store::snapshot`] of a moment before its end, and [`Store::events_after`] an earlier event, answer that
     /// there is none.
-    async fn compact(&self, _before: Timestamp, _limit: usize) -> Result<u64, StoreError> {
-        Ok(0)
-    }
+    async fn compact(&self, before: Timestamp, limit: usize) -> Result<u64, StoreError>;
 
     /// Whether other instances may be at work on the same tasks: then leases of workers that are gone run out by themselves, and
     /// what others did is learned by [`Store::heard`] and by looking.

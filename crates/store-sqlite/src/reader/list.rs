@@ -1,10 +1,10 @@
 use longhaul_protocol::{TaskId, TaskState, Timestamp};
-use longhaul_store::{ListCursor, ListPage, ListQuery, SnapshotQuery, StoreError};
+use longhaul_store::{ListBounds, ListCursor, ListPage, ListQuery, SnapshotQuery, StoreError};
 use rusqlite::{OptionalExtension, Row, params};
 
 use super::{Reads, row};
 use crate::fault::Fault;
-use crate::layout::{self, int};
+use crate::layout;
 
 /// One task of a page: by status time, then by id.
 type Place = (i64, String, i64);
@@ -29,34 +29,10 @@ impl Range {
     }
 }
 
-/// The part of an index that a page is read from.
-struct Bounds {
-    since: i64,
-    until: i64,
-    /// At `until` itself, only tasks with a smaller id.
-    before_id: String,
-    limit: i64,
-}
-
-impl Bounds {
-    fn new(query: &ListQuery) -> Self {
-        let since = query.status_timestamp_after.map_or(i64::MIN, layout::ceil_millis);
-        let (until, before_id) = match &query.after {
-            None => (i64::MAX, String::new()),
-            // No task stands between two milliseconds: all of the earlier one are behind the cursor.
-            Some(cursor) if layout::ceil_millis(cursor.timestamp) > cursor.timestamp.unix_millis() => {
-                (layout::ceil_millis(cursor.timestamp), String::new())
-            }
-            Some(cursor) => (cursor.timestamp.unix_millis(), cursor.task_id.as_str().to_owned()),
-        };
-        Self { since, until, before_id, limit: int(query.page_size as u64).saturating_add(1) }
-    }
-}
-
 impl Reads<'_> {
     pub(crate) fn list(&mut self, query: &ListQuery) -> Result<ListPage, Fault> {
         let Some(range) = self.range(query)? else { return Ok(ListPage::default()) };
-        let bounds = Bounds::new(query);
+        let bounds = ListBounds::new(query);
         let mut places = Vec::new();
         let mut total = 0;
         for (state, count) in range.states(query.state) {
@@ -105,10 +81,10 @@ impl Reads<'_> {
         &mut self,
         range: &Range,
         state: TaskState,
-        bounds: &Bounds,
+        bounds: &ListBounds,
         places: &mut Vec<Place>,
     ) -> Result<(), Fault> {
-        let Bounds { since, until, before_id, limit } = bounds;
+        let ListBounds { since, until, before_id, limit } = bounds;
         let statement =
             if range.in_context { &mut self.statements.page_of_context } else { &mut self.statements.page_of_scope };
         let mut rows = statement.query(params![range.number, state.number(), since, until, before_id, limit])?;

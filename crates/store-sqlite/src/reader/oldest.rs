@@ -1,29 +1,10 @@
 use longhaul_protocol::{TaskState, Timestamp};
-use longhaul_store::{Claim, StoreError};
+use longhaul_store::{Claim, Oldest, StoreError};
 use rusqlite::{OptionalExtension, params};
 
 use super::Reads;
 use crate::fault::Fault;
-use crate::layout::{self, int};
-
-/// Looks for the tasks whose status is the oldest, over all scopes: the index by status time is one for each scope.
-struct Oldest {
-    found: Vec<(i64, i64)>,
-    /// Only tasks of an earlier time than this can be among the oldest.
-    before: i64,
-    limit: usize,
-}
-
-impl Oldest {
-    /// Keeps the oldest of what was found, and no more than are wanted.
-    fn trim(&mut self) {
-        self.found.sort_unstable();
-        self.found.truncate(self.limit);
-        if let Some((last, _)) = self.found.last().filter(|_| self.found.len() == self.limit) {
-            self.before = self.before.min(last.saturating_add(1));
-        }
-    }
-}
+use crate::layout::int;
 
 impl Reads<'_> {
     pub(crate) fn stale(
@@ -60,7 +41,8 @@ impl Reads<'_> {
         now: Timestamp,
         limit: usize,
     ) -> Result<Vec<i64>, Fault> {
-        let mut oldest = Oldest { found: Vec::new(), before: layout::ceil_millis(before), limit };
+        // The index by status time is one for each scope.
+        let mut oldest = Oldest::new(before, limit);
         let mut scopes = self.statements.scopes.query([0])?;
         while let Some(scope) = scopes.next()? {
             for state in states {
@@ -70,14 +52,13 @@ impl Reads<'_> {
                     continue;
                 }
                 let (number, limit): (i64, _) = (scope.get(0)?, int(limit as u64));
-                let wanted = params![number, state.number(), oldest.before, now.unix_millis(), limit];
+                let wanted = params![number, state.number(), oldest.before(), now.unix_millis(), limit];
                 let mut rows = self.statements.oldest.query(wanted)?;
                 while let Some(row) = rows.next()? {
-                    oldest.found.push((row.get(0)?, row.get(1)?));
+                    oldest.add(row.get(0)?, row.get::<_, i64>(1)?, ());
                 }
-                oldest.trim();
             }
         }
-        Ok(oldest.found.into_iter().map(|(_, number)| number).collect())
+        Ok(oldest.into_found().map(|(number, ())| number).collect())
     }
 }

@@ -51,10 +51,16 @@ statements! {
     oldest = "SELECT status_time, number FROM task INDEXED BY task_by_scope
         WHERE scope = ?1 AND state = ?2 AND status_time < ?3 AND NOT (leased = 1 AND due_at > ?4)
         ORDER BY status_time LIMIT ?5";
+    /// Tasks whose logs are to be merged.
+    compactable = "SELECT number FROM task INDEXED BY task_compaction
+        WHERE compaction = 1 AND status_time < ?1 ORDER BY status_time, number LIMIT ?2";
     leftovers = "SELECT number FROM task_removed WHERE number > 0 ORDER BY number LIMIT 1";
     checkpoint = "SELECT data FROM task_checkpoint WHERE number = (SELECT number FROM task WHERE id = ?1)";
 
     number = "SELECT number FROM task WHERE id = ?1";
+    /// Whose log is whole.
+    log_number = "SELECT number FROM task WHERE id = ?1 AND compaction <> 2";
+    is_merged = "SELECT compaction = 2 FROM task WHERE number = ?1";
     number_in_scope = "SELECT number FROM task
         WHERE id = ?1 AND scope = (SELECT number FROM scope WHERE tenant = ?2 AND owner = ?3)";
     mark = "SELECT version, last_sequence FROM task WHERE id = ?1";

@@ -28,7 +28,9 @@ impl Reads<'_> {
         query: SnapshotQuery,
     ) -> Result<Option<Snapshot>, Fault> {
         let Some((number, head)) = self.head(scope, task_id)? else { return Ok(None) };
-        if query.at.is_some_and(|at| at == 0 || at > head.last_sequence) {
+        if let Some(at) = query.at
+            && !self.is_told_of(number, at, head.last_sequence)?
+        {
             return Ok(None);
         }
         let task = self.task(number, &head, query)?;
@@ -42,7 +44,8 @@ impl Reads<'_> {
         after: u64,
         limit: usize,
     ) -> Result<Vec<StoredEvent>, Fault> {
-        let Some(number) = self.number(task_id)? else { return Ok(Vec::new()) };
+        let number = self.statements.log_number.query_row([task_id.as_str()], |row| row.get(0)).optional()?;
+        let Some(number) = number else { return Ok(Vec::new()) };
         let range = params![layout::key(number, after), layout::key(number, layout::PLACE_MAX), int(limit as u64)];
         self.statements.events.query_and_then(range, row::event)?.collect()
     }
@@ -142,6 +145,13 @@ impl Reads<'_> {
             }
         };
         Ok(snapshot_task(head, metadata, history, past.as_deref(), artifacts)?)
+    }
+
+    /// Whether the log tells how the task stood at a sequence.
+    fn is_told_of(&mut self, number: i64, at: u64, last_sequence: u64) -> Result<bool, Fault> {
+        Ok(at == last_sequence
+            || ((1..last_sequence).contains(&at)
+                && !self.statements.is_merged.query_row([number], |row| row.get::<_, bool>(0))?))
     }
 
     fn head(&mut self, scope: &Scope, task_id: &TaskId) -> Result<Option<(i64, TaskHead)>, Fault> {

@@ -8,7 +8,7 @@ use rusqlite::params;
 use super::Renewal;
 use super::transaction::{Known, Writer};
 use crate::fault::Fault;
-use crate::layout::{self, int};
+use crate::layout::{self, Compaction, int};
 use crate::reader::row;
 use longhaul_store::EncodedCommit;
 
@@ -330,6 +330,7 @@ impl<'w, 'c, 'b> Batch<'w, 'c, 'b> {
             layout::write_waiting(&head.waiting),
             failures,
             layout::write_worker(&head.worker),
+            Compaction::of_head(head.state, known.last_sequence),
         ])?;
         Ok(())
     }
@@ -365,6 +366,7 @@ impl<'w, 'c, 'b> Batch<'w, 'c, 'b> {
             layout::write_waiting(&head.waiting),
             failures,
             layout::write_worker(&head.worker),
+            Compaction::of_head(head.state, known.last_sequence),
         ])?;
         // Undoes the batch; its commits are then made one by one, with a look before.
         if inserted == 0 { Err(StoreError::Conflict { task: id.clone() }.into()) } else { Ok(()) }

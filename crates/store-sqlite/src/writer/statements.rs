@@ -28,12 +28,12 @@ statements! {
         FROM task WHERE id = ?1";
     insert_task = "INSERT INTO task (number, id, scope, context, state, status_time, version, last_sequence, epoch,
             attempt, leased, due_at, cancel_requested, messages, turn_message, history, status, waiting,
-            failures, worker)
-        VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15, ?16, ?17, ?18, ?19, ?20)
+            failures, worker, compaction)
+        VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15, ?16, ?17, ?18, ?19, ?20, ?21)
         ON CONFLICT (id) DO NOTHING";
     update_task = "UPDATE task SET state = ?2, status_time = ?3, version = ?4, last_sequence = ?5, epoch = ?6,
             attempt = ?7, leased = ?8, due_at = ?9, cancel_requested = ?10, messages = ?11, turn_message = ?12,
-            history = ?13, status = ?14, waiting = ?15, failures = ?16, worker = ?17
+            history = ?13, status = ?14, waiting = ?15, failures = ?16, worker = ?17, compaction = ?18
         WHERE number = ?1";
     /// Touches no index.
     extend_task = "UPDATE task SET last_sequence = ?2, history = ?3 WHERE number = ?1";
@@ -64,6 +64,10 @@ statements! {
     message_sizes = "SELECT key, length(payload) FROM message WHERE key >= ?1 AND key <= ?2 ORDER BY key LIMIT ?3";
     remove_events = "DELETE FROM event WHERE key >= ?1 AND key <= ?2";
     remove_messages = "DELETE FROM message WHERE key >= ?1 AND key <= ?2";
+
+    /// Nobody else has dealt with it, and it is still there.
+    end_compaction = "UPDATE task SET compaction = ?2 WHERE number = ?1 AND compaction = 1";
+    rewrite_event = "UPDATE event SET payload = ?2 WHERE key = ?1";
 
     insert_event = "INSERT INTO event (key, kind, time, payload) VALUES (?1, ?2, ?3, ?4)";
     insert_message = "INSERT INTO message (key, sequence, payload, request) VALUES (?1, ?2, ?3, ?4)";

@@ -28,12 +28,13 @@ const TASKS: usize = 4;
 enum Step {
     Create { task: usize, context: usize, remember: Option<u8> },
     Decide { task: usize, command: usize, by_agent: bool },
-    Chunk { task: usize, artifact: usize, append: bool, last: bool, checkpoint: bool },
+    Chunk { task: usize, artifact: usize, append: bool, last: bool, checkpoint: bool, more: usize },
     Stale { task: usize, epochs: u64, versions: u64 },
     Wait { millis: u8 },
     Renew { task: usize, epochs: u64, age: u8, millis: u8 },
     Expire,
     Purge { state: usize, age: u8 },
+    Compact { age: u8 },
     Forgotten { age: u8 },
     List { context: Option<usize>, state: Option<usize>, age: Option<u8>, page_size: usize },
     Look { task: usize, sequence: u64, latest: usize },
@@ -45,14 +46,15 @@ fn steps() -> impl Strategy<Value = Vec<Step>> {
         3 => (task.clone(), 0..2_usize, any::<Option<u8>>()).prop_map(|(task, context, remember)| Step::Create { task, context, remember: remember.map(|n| n % 4) }),
         8 => (task.clone(), 0..14_usize, any::<bool>()).prop_map(|(task, command, by_agent)| Step::Decide { task, command, by_agent }),
         4 => (task.clone(), Just(1)).prop_map(|(task, command)| Step::Decide { task, command, by_agent: false }),
-        5 => (task.clone(), 0..2_usize, any::<[bool; 3]>())
-            .prop_map(|(task, artifact, [append, last, checkpoint])| Step::Chunk { task, artifact, append, last, checkpoint }),
+        7 => (task.clone(), 0..2_usize, any::<[bool; 3]>(), 0..9_usize)
+            .prop_map(|(task, artifact, [append, last, checkpoint], more)| Step::Chunk { task, artifact, append, last, checkpoint, more }),
         2 => (task.clone(), 0..2_u64, 0..3_u64).prop_map(|(task, epochs, versions)| Step::Stale { task, epochs, versions }),
         4 => any::<u8>().prop_map(|millis| Step::Wait { millis }),
         2 => (task.clone(), 0..5_u64, any::<u8>(), any::<u8>())
             .prop_map(|(task, epochs, age, millis)| Step::Renew { task, epochs: epochs / 4, age, millis }),
         1 => Just(Step::Expire),
         1 => (0..8_usize, any::<u8>()).prop_map(|(state, age)| Step::Purge { state, age }),
+        2 => (0..50_u8).prop_map(|age| Step::Compact { age }),
         1 => any::<u8>().prop_map(|age| Step::Forgotten { age }),
         2 => (proptest::option::of(0..3_usize), proptest::option::of(0..8_usize), any::<Option<u8>>(), 1..4_usize)
             .prop_map(|(context, state, age, page_size)| Step::List { context, state, age, page_size }),
@@ -142,6 +144,10 @@ impl Pair {
         for task in 0..TASKS {
             pair.compare_task(task).await?;
         }
+        pair.compact(super::life::far()).await?;
+        for task in 0..TASKS {
+            pair.compare_task(task).await?;
+        }
         for scope in [of(0), of(1)] {
             pair.compare_list(ListQuery { history: HistoryLimit::All, artifacts: true, ..everything(&scope) }).await?;
         }
@@ -152,8 +158,8 @@ impl Pair {
         match *step {
             Step::Create { task, context, remember } => self.create(task, context, remember).await,
             Step::Decide { task, command, by_agent } => self.decide(task, command, by_agent).await,
-            Step::Chunk { task, artifact, append, last, checkpoint } => {
-                self.chunk(task, artifact, append, last, checkpoint).await
+            Step::Chunk { task, artifact, append, last, checkpoint, more } => {
+                self.chunk(task, artifact, append, last, checkpoint, more).await
             }
             Step::Stale { task, epochs, versions } => self.stale(task, epochs, versions).await,
             Step::Wait { millis } => {
@@ -171,6 +177,7 @@ impl Pair {
                 let purged = self.test.store().purge(state, before, TASKS).await;
                 same("purge", purged, self.memory.purge(state, before, TASKS).await)
             }
+            Step::Compact { age } => self.compact(self.ago(age)).await,
             Step::Forgotten { age } => {
                 let (before, now) = (self.ago(age), at(self.millis));
                 let stale = self.test.store().stale(&TaskState::ALL, before, now, TASKS).await;
@@ -212,6 +219,11 @@ impl Pair {
         let (now, until) = (self.ago(age / 4), at(self.millis + i64::from(millis)));
         let lost = self.test.store().renew(&leases, now, until).await;
         same("renew", lost, self.memory.renew(&leases, now, until).await)
+    }
+
+    async fn compact(&self, before: Timestamp) -> Result<(), String> {
+        let compacted = self.test.store().compact(before, TASKS).await;
+        same("compact", compacted, self.memory.compact(before, TASKS).await)
     }
 
     async fn commit(&mut self, what: &str, commit: Commit) -> Result<(), String> {
@@ -267,14 +279,17 @@ impl Pair {
         append: bool,
         last: bool,
         checkpoint: bool,
+        more: usize,
     ) -> Result<(), String> {
         let Some(head) = self.head(task).await else { return Ok(()) };
         let name = format!("artifact-{artifact}");
         let artifact = ArtifactId::new(&name).expect("an id");
         let known = self.memory.artifact(&of(task), &head.id, &artifact, None).await.expect("memory answers").is_some();
         let update = ArtifactUpdate { last_chunk: last, ..piece(&name, &self.message(), append && known) };
+        let more = (0..more).map(|_| piece(&name, &self.message(), true)).collect::<Vec<_>>();
+        let updates = std::iter::once(update).chain(more);
         let checkpoint = checkpoint.then(|| Bytes::from(name));
-        self.commit("chunk", Commit { checkpoint, ..commit_of_pieces(&head, [update], at(self.millis)) }).await
+        self.commit("chunk", Commit { checkpoint, ..commit_of_pieces(&head, updates, at(self.millis)) }).await
     }
 
     /// A commit by someone whose epoch or version may be wrong, or whose task may be unknown.

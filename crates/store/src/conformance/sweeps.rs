@@ -59,7 +59,7 @@ async fn full_life(store: &std::sync::Arc<dyn Store>, scope: &Scope, id: &str, c
 }
 
 /// Nothing of the task is found any more, in any way, and nobody can write to it.
-async fn assert_gone(store: &dyn Store, life: &Life) {
+pub(super) async fn assert_gone(store: &dyn Store, life: &Life) {
     let (scope, id) = (&life.scope, &life.head.id);
     assert_eq!(store.load(scope, id).await.expect("an answer"), None);
     assert_eq!(store.snapshot(scope, id, NOW).await.expect("an answer"), None);

@@ -18,7 +18,7 @@ const LIMITS: [HistoryLimit; 5] = [
 ];
 
 /// A life with every kind of change in it.
-async fn scripted_life(test: &TestStore) -> Life {
+pub(super) async fn scripted_life(test: &TestStore) -> Life {
     let mut life = Life::begin(test.store(), &scope("tenant", "owner"), "task", "context", 0).await;
     life.at(1).give(reply("early")).await;
     life.at(2).start().await;
