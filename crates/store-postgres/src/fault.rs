@@ -14,6 +14,9 @@ pub(crate) enum Fault {
     /// No connection could be had.
     #[error("no connection to the database: {0}")]
     NoConnection(String),
+    /// The server and the address do not agree on how connections are secured.
+    #[error("{0}")]
+    Insecure(String),
     /// What was read breaks an invariant.
     #[error(transparent)]
     Store(#[from] StoreError),
@@ -36,7 +39,7 @@ impl Fault {
     pub(crate) fn remedy(&self) -> Remedy {
         let error = match self {
             Self::Database(error) => error,
-            Self::TooLong(_) | Self::NoConnection(_) => return Remedy::Reconnect,
+            Self::TooLong(_) | Self::NoConnection(_) | Self::Insecure(_) => return Remedy::Reconnect,
             Self::Store(_) => return Remedy::GiveUp,
         };
         let Some(state) = error.code() else { return Remedy::Reconnect };
@@ -58,9 +61,31 @@ impl Fault {
         Remedy::GiveUp
     }
 
+    /// Whether a connection was refused for who asked or for what: waiting would not help.
+    pub(crate) fn is_refusal(&self) -> bool {
+        let Self::Database(error) = self else { return matches!(self, Self::Insecure(_)) };
+        match error.code().map(SqlState::code) {
+            // Who it is, the database's name, the right to connect to it.
+            Some(code) => code.starts_with("28") || ["3D000", "42501"].contains(&code),
+            // A password that was asked for and not given, a proof that the server did not give: the driver has no other sign.
+            None => ["invalid configuration", "authentication error"].contains(&error.to_string().as_str()),
+        }
+    }
+
     /// Whether a key was taken already.
     pub(crate) fn is_taken(&self) -> bool {
         matches!(self, Self::Database(error) if error.code() == Some(&SqlState::UNIQUE_VIOLATION))
+    }
+
+    /// The fault with its causes, for many who wait.
+    pub(crate) fn told(&self) -> String {
+        let mut told = self.to_string();
+        let mut cause = std::error::Error::source(self);
+        while let Some(error) = cause {
+            told = format!("{told}: {error}");
+            cause = error.source();
+        }
+        told
     }
 
     pub(crate) fn into_store(self, action: &'static str) -> StoreError {

@@ -6,7 +6,7 @@ use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 
 use tokio_postgres::types::ToSql;
-use tokio_postgres::{Client, Row, Statement};
+use tokio_postgres::{Client, Notification, Row, Statement};
 use tokio_util::task::TaskTracker;
 
 use crate::PostgresConfig;
@@ -46,9 +46,18 @@ impl Database {
 
     /// Opens a connection and sets it up.
     pub(crate) async fn connect(&self) -> Result<Session, Fault> {
+        self.connect_hearing(|_| {}).await
+    }
+
+    /// As [`Database::connect`], with what is to be done for each notification that comes on it; it is dropped when the
+    /// connection has ended.
+    pub(crate) async fn connect_hearing(
+        &self,
+        hear: impl FnMut(Notification) + Send + 'static,
+    ) -> Result<Session, Fault> {
         let limit = self.config.connect_timeout;
         within(limit, async {
-            let client = self.connector.connect(&self.tracker).await?;
+            let client = self.connector.connect(&self.tracker, hear).await?;
             client.batch_execute(&settings(&self.config)).await?;
             Ok(Session { client, statements: Mutex::default() })
         })
