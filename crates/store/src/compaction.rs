@@ -8,11 +8,14 @@ use crate::{EventKind, StoreError, StoredEvent, artifact_update};
 
 /// How many events a log has at least for its artifact updates to be merged: with fewer there is little to win.
 pub const COMPACT_EVENTS_MIN: u64 = 8;
-/// How many bytes of artifact updates a log may hold for them to be merged, since they are in memory meanwhile: 64 MiB.
-pub const COMPACT_READ_BYTES_MAX: usize = 64 * 1024 * 1024;
+/// How many bytes of artifact updates a log may hold for them to be merged, since they are in memory meanwhile: 32 MiB.
+pub const COMPACT_READ_BYTES_MAX: usize = 32 * 1024 * 1024;
 /// How many bytes may be written in place of the updates of one task, in the one step that does it: 16 MiB, which is as much as
 /// one event may have.
 pub const COMPACT_WRITE_BYTES_MAX: usize = 16 * 1024 * 1024;
+/// How many places of a log may change at the most, be it that a range goes or that an event is rewritten: in one step, which
+/// others wait for.
+pub const COMPACT_CHANGES_MAX: usize = 20_000;
 
 /// Whether a task whose log ends at `last_sequence` in this state is to be looked at by [`crate::Store::compact`] one day.
 #[must_use]
@@ -118,13 +121,13 @@ impl CompactionFold {
         for (version, held) in self.versions.into_iter().zip(held) {
             version.finish(held, &mut removed, &mut rewritten);
         }
-        let written: usize = rewritten.iter().map(|event| event.payload.len()).sum();
-        if removed.is_empty() || written > COMPACT_WRITE_BYTES_MAX {
-            return None;
-        }
         rewritten.sort_by_key(|event| event.sequence);
         removed.sort_unstable();
-        Some(Compaction { removed: ranges(&removed), rewritten })
+        let removed = ranges(&removed);
+        let bytes: usize = rewritten.iter().map(|event| event.payload.len()).sum();
+        let changes = removed.len() + rewritten.len();
+        let fits = bytes <= COMPACT_WRITE_BYTES_MAX && changes <= COMPACT_CHANGES_MAX;
+        (changes > 0 && fits).then_some(Compaction { removed, rewritten })
     }
 
     /// For each version, whether the place where it began is held, so that its artifact stays before those that came later.

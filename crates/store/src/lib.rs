@@ -16,14 +16,14 @@ mod fold;
 mod list;
 mod memory;
 mod oldest;
-mod oldest;
 mod rotation;
 mod shard;
 mod traits;
 
 pub use commit::{Commit, Committed, Dedup, Expect, NewMessage, NewTask, Scope, Standing, TurnRequest};
 pub use compaction::{
-    COMPACT_EVENTS_MIN, COMPACT_READ_BYTES_MAX, COMPACT_WRITE_BYTES_MAX, Compaction, CompactionFold, is_compactable,
+    COMPACT_CHANGES_MAX, COMPACT_EVENTS_MIN, COMPACT_READ_BYTES_MAX, COMPACT_WRITE_BYTES_MAX, Compaction,
+    CompactionFold, is_compactable,
 };
 pub use encoded::{EncodedCommit, EncodedMessage};
 pub use error::StoreError;
@@ -31,7 +31,6 @@ pub use event::{EventKind, NewEvent, StoredEvent};
 pub use fold::{ArtifactFold, ArtifactVersion, VersionFold, artifact_update, created_event, snapshot_task};
 pub use list::{ListBounds, ListCursor, ListPage, ListQuery};
 pub use memory::MemoryStore;
-pub use oldest::Oldest;
 pub use oldest::Oldest;
 pub use rotation::{Line, Rotation};
 pub use shard::{shard, shard_of_task, shard_of_text};

@@ -128,6 +128,14 @@ fn updates_apart_from_each_other_go_in_ranges() {
 }
 
 #[test]
+fn a_log_that_changes_in_too_many_places_stays_as_it_is() {
+    // Each version has two updates, of which one goes and one is rewritten.
+    let places = |count: usize| merge(&log(&"Aa".repeat(count)));
+    assert_eq!(places(10_000).map(|changes| (changes.removed.len(), changes.rewritten.len())), Some((10_000, 10_000)));
+    assert_eq!(places(10_001), None);
+}
+
+#[test]
 fn a_log_that_is_too_large_stays_as_it_is() {
     let mut fold = CompactionFold::default();
     let mut large = update(1, "a", false);
@@ -146,7 +154,7 @@ fn a_log_that_is_too_large_stays_as_it_is() {
     assert!(!fold.is_too_large());
     assert_eq!(fold.finish(), None, "17 MiB can't");
     let mut fold = CompactionFold::default();
-    for sequence in 1..=64 {
+    for sequence in 1..=32 {
         fold.apply(&StoredEvent { sequence, ..large.clone() }).unwrap();
     }
     assert!(fold.is_too_large());
