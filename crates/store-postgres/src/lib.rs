@@ -7,11 +7,21 @@
 mod clock;
 mod config;
 mod connect;
+mod counts;
 mod error;
 mod fault;
 mod migrations;
+mod notify;
 mod pool;
+mod reader;
 mod session;
+mod store;
+mod upkeep;
+mod writer;
 
 pub use config::{LeaseClock, PostgresConfig};
 pub use error::OpenError;
+pub use clock::ClockOffset;
+pub use migrations::SchemaState;
+pub use store::{PostgresStore, migrate};
+pub use writer::WriterStats;
