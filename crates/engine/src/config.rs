@@ -73,7 +73,11 @@ pub struct Config {
     pub stale_after: Option<Duration>,
     /// How long tasks are kept that have ended, by the state that they ended in. Default 7 days each.
     pub retention: Retention,
-    /// How often it is looked for tasks that are stale or have been kept for long enough. Default 1 min.
+    /// How long after a task's end the artifact updates in its log are merged into one for each version of an artifact; a
+    /// stream of it can then be resumed no more, and begins with the task as it is. `None`: never. Default 1 h.
+    pub compact_after: Option<Duration>,
+    /// How often it is looked for tasks that are stale, whose logs are to be merged, or that have been kept for long enough.
+    /// Default 1 min.
     pub housekeeping_interval: Duration,
     /// How long the agent's `accept` may take. Default 2 s.
     pub accept_timeout: Duration,
@@ -123,6 +127,7 @@ impl Default for Config {
             checkpoint_bytes_max: 1024 * 1024,
             stale_after: None,
             retention: Retention::default(),
+            compact_after: Some(Duration::from_secs(60 * 60)),
             housekeeping_interval: Duration::from_secs(60),
             accept_timeout: Duration::from_secs(2),
             cancel_grace: Duration::from_secs(3),

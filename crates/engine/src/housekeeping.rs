@@ -1,4 +1,5 @@
-//! What nobody waits for: stale tasks fail, and tasks that have ended are removed when they were kept for long enough.
+//! What nobody waits for: stale tasks fail, logs of tasks that have ended are merged, and the tasks are removed when they
+//! were kept for long enough.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -14,6 +15,8 @@ use crate::{Engine, EngineError};
 
 /// How many tasks are removed in one step, so that writers do not wait for it.
 const PURGE_TASKS_MAX: usize = 50;
+/// The logs of how many tasks are merged in one step.
+const COMPACT_TASKS_MAX: usize = 50;
 /// How many bytes are given back to the disk in one step.
 const GIVE_BACK_BYTES: u64 = 1024 * 1024;
 /// How long others may write between two steps.
@@ -109,17 +112,37 @@ impl Inner {
             tracing::info!(tasks = removed, "tasks that were kept for long enough are removed");
             self.give_back().await?;
         }
+        // After the removal, so that nothing is merged only to go; and what it frees is left to the tasks that come.
+        if let Some(older_than) = self.config.compact_after {
+            let merged = self.compact(older_than).await?;
+            if merged > 0 {
+                tracing::info!(tasks = merged, "logs of tasks that have ended are merged");
+            }
+        }
         Ok(())
     }
 
     async fn purge(&self, state: TaskState, older_than: Duration) -> Result<u64, StoreError> {
         let before = earlier(self.clock.now(), older_than);
-        let mut removed = 0;
+        self.in_steps(PURGE_TASKS_MAX, || self.store.purge(state, before, PURGE_TASKS_MAX)).await
+    }
+
+    async fn compact(&self, older_than: Duration) -> Result<u64, StoreError> {
+        let before = earlier(self.clock.now(), older_than);
+        self.in_steps(COMPACT_TASKS_MAX, || self.store.compact(before, COMPACT_TASKS_MAX)).await
+    }
+
+    /// Does steps until one is not full, and lets others write in between. Answers how many tasks there were.
+    async fn in_steps<F>(&self, tasks_max: usize, step: impl Fn() -> F) -> Result<u64, StoreError>
+    where
+        F: Future<Output = Result<u64, StoreError>>,
+    {
+        let mut all = 0;
         loop {
-            let step = self.store.purge(state, before, PURGE_TASKS_MAX).await?;
-            removed += step;
-            if step < PURGE_TASKS_MAX as u64 {
-                return Ok(removed);
+            let tasks = step().await?;
+            all += tasks;
+            if tasks < tasks_max as u64 {
+                return Ok(all);
             }
             self.clock.sleep(BREATH).await;
         }

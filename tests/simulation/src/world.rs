@@ -386,6 +386,8 @@ fn config(scenario: &Scenario) -> Config {
         accept_timeout: Duration::from_millis(400),
         housekeeping_interval: Duration::from_secs(20),
         retention: Retention { completed: None, failed: None, canceled: None, rejected: None },
+        // The checkers read whole logs.
+        compact_after: None,
         ..limits
     }
 }

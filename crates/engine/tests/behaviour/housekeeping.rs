@@ -3,11 +3,11 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use longhaul_engine::{Config, EngineError, HistoryLimit, Reclaim, Reclaimed, Retention, Scope};
+use longhaul_engine::{Config, EngineError, HistoryLimit, Outcome, Reclaim, Reclaimed, Retention, Scope};
 use longhaul_protocol::TaskState::{
     self, AuthRequired, Canceled, Completed, Failed, InputRequired, Rejected, Submitted, Working,
 };
-use longhaul_testkit::{Fault, Gate, Operation, ScriptedAgent, end_of, send};
+use longhaul_testkit::{Fault, Gate, Operation, ScriptedAgent, end_of, piece, send};
 
 use crate::world::*;
 
@@ -26,6 +26,18 @@ fn obedient(gate: &Gate) -> ScriptedAgent {
                 gate.pass().await;
             }
             Ok(end_of(&text))
+        })
+    })
+}
+
+/// Says what it has to say in ten pieces.
+fn talkative() -> ScriptedAgent {
+    ScriptedAgent::new(|turn| {
+        Box::pin(async move {
+            for number in 0..10 {
+                turn.artifact(piece("a", number.to_string(), number > 0)).await?;
+            }
+            Ok(Outcome::Complete(None))
         })
     })
 }
@@ -247,6 +259,57 @@ on_each_store! {
         }
         assert_eq!(world.ticking_by(BREATH, purging).await.expect("no panic").expect("it works"), 120);
         assert_eq!(world.total().await, 2);
+    }
+
+    async fn logs_are_merged_when_their_tasks_ended_long_enough_ago(place) {
+        let world = place.world_with(talkative(), Config { compact_after: Some(HOUR), ..config() }).await;
+        let task = world.send(send("ok")).await;
+        let (whole, before) = (world.log(&task.id).await, world.task(&task.id).await);
+        assert_eq!(whole.len(), 13);
+        world.clock.pass(MINUTE).await;
+        world.clock.slept_for(MINUTE).await;
+        assert!(world.store.count(Operation::Compact) > 0);
+        assert_eq!(world.log(&task.id).await, whole, "it is too young");
+        world.clock.advance(HOUR);
+        world.ticking_by(BREATH, world.clock.slept_for(MINUTE)).await;
+        let merged = world.log(&task.id).await;
+        assert_eq!((merged.len(), snapshot(&merged[0])), (1, Some(before.clone())));
+        assert_eq!(world.task(&task.id).await, before);
+    }
+
+    async fn logs_of_many_tasks_are_merged_in_steps(place) {
+        let world = place.world_with(talkative(), Config { compact_after: Some(HOUR), ..config() }).await;
+        let mut tasks = Vec::new();
+        for _ in 0..120 {
+            tasks.push(world.send(send("ok")).await);
+        }
+        world.clock.pass(MINUTE).await;
+        world.clock.slept_for(MINUTE).await;
+        let before = world.store.count(Operation::Compact);
+        world.clock.advance(HOUR);
+        for steps in [1, 2] {
+            world.clock.slept_for(BREATH).await;
+            assert_eq!(world.store.count(Operation::Compact), before + steps);
+            world.clock.advance(BREATH);
+        }
+        world.clock.slept_for(MINUTE).await;
+        assert_eq!(world.store.count(Operation::Compact), before + 3);
+        for task in &tasks {
+            assert_eq!(world.log(&task.id).await.len(), 1);
+        }
+    }
+
+    async fn without_the_setting_logs_stay_whole(place) {
+        let world = place.world_with(talkative(), Config { compact_after: None, ..config() }).await;
+        let task = world.send(send("ok")).await;
+        let whole = world.log(&task.id).await;
+        for _ in 0..2 {
+            world.clock.pass(MINUTE).await;
+            world.clock.slept_for(MINUTE).await;
+            world.clock.advance(24 * HOUR);
+        }
+        world.clock.slept_for(MINUTE).await;
+        assert_eq!((world.store.count(Operation::Compact), world.log(&task.id).await), (0, whole));
     }
 
     async fn nothing_is_removed_that_has_not_ended(place) {

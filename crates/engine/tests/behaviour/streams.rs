@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use longhaul_engine::{EngineError, EventStream, Outcome, StreamItem, text_part};
+use longhaul_engine::{Clock, EngineError, EventStream, Outcome, Store, StreamItem, text_part};
 use longhaul_protocol::TaskState::{Completed, InputRequired, Submitted, Working};
 use longhaul_protocol::wire::{self, StreamResponsePayload};
 use longhaul_testkit::{Gate, Operation, ScriptedAgent, Step, piece, send};
@@ -55,6 +55,12 @@ fn assert_no_gap(items: &[StreamItem]) {
     let sequences = sequences(items);
     let expected: Vec<u64> = (sequences[0]..).take(sequences.len()).collect();
     assert_eq!(sequences, expected);
+}
+
+/// Merges the logs of all tasks that have ended.
+async fn merge(world: &World) {
+    world.clock.advance(Duration::from_secs(1));
+    assert_eq!(world.store.compact(world.clock.now(), 10).await.expect("it works"), 1);
 }
 
 /// Reads a stream to its end and tells how far it is.
@@ -227,6 +233,49 @@ on_each_store! {
         for unknown in [0, 1_000_000] {
             let items = collect(world.subscribe(&task.id, Some(unknown)).await).await;
             assert_eq!((items.len(), state_of(&items[0])), (1, Some(Completed)));
+        }
+    }
+
+    async fn a_stream_of_a_merged_log_begins_with_the_task_of_now(place) {
+        let steps = ["1", "2", "3", "4", "5"].map(|text| Step::Artifact("a", text, text != "1"));
+        let world = place.world(ScriptedAgent::steps(vec![steps.to_vec()])).await;
+        let task = world.send(send("go")).await;
+        let whole = world.log(&task.id).await;
+        assert_eq!(whole.len(), 8);
+        merge(&world).await;
+        for after in 0..=9 {
+            let items = collect(world.subscribe(&task.id, Some(after)).await).await;
+            assert_eq!((items.len(), items[0].sequence), (1, Some(8)), "after {after}");
+            let now = snapshot(&items[0]).expect("a task");
+            assert_eq!((state(&now), artifacts(&now)), (Completed, vec![("a".to_owned(), "12345".to_owned())]));
+            assert_eq!(now, world.task(&task.id).await);
+        }
+    }
+
+    async fn a_reader_that_is_behind_a_merged_log_is_sent_away(place) {
+        let gate = Gate::new();
+        let world = place.world(chunks(&gate, 7)).await;
+        let task = world.send(send("go").immediately()).await;
+        let mut asleep = world.subscribe(&task.id, None).await;
+        let mut halfway = world.subscribe(&task.id, None).await;
+        let awake = world.subscribe(&task.id, None).await;
+        gate.open();
+        let had = first(&mut halfway).await;
+        let mut had = vec![had];
+        had.extend(halfway.next().await.expect("the stream goes on").expect("the log can be read"));
+        assert_eq!(shown(&collect(awake).await), whole());
+        merge(&world).await;
+        let begun = first(&mut asleep).await;
+        assert!(state_of(&begun).is_some_and(|state| !state.is_terminal()));
+        assert!(asleep.next().await.is_none(), "it can't be told what it missed");
+        assert!(asleep.next().await.is_none());
+        // What it comes back for is the whole.
+        had.extend(collect(halfway).await);
+        assert_no_gap(&had);
+        for missed in [begun.sequence, had.last().and_then(|item| item.sequence)] {
+            let items = collect(world.subscribe(&task.id, missed).await).await;
+            let now = snapshot(items.last().expect("an item")).expect("a task");
+            assert_eq!((items.len(), state(&now), artifact_text(&now)), (1, Completed, whole()));
         }
     }
 
