@@ -184,7 +184,9 @@ pub struct RetentionSettings {
     pub kept: Retention,
     /// How long a task may go without an update that nobody works on; `None`: for ever.
     pub stale_after: Option<Duration>,
-    /// How often it is looked for both.
+    /// How long after a task's end its log is merged; `None`: never.
+    pub compact_after: Option<Duration>,
+    /// How often it is looked for all of these.
     pub housekeeping_interval: Duration,
 }
 
@@ -194,6 +196,7 @@ impl Default for RetentionSettings {
         Self {
             kept: engine.retention,
             stale_after: engine.stale_after,
+            compact_after: engine.compact_after,
             housekeeping_interval: engine.housekeeping_interval,
         }
     }
@@ -281,6 +284,7 @@ impl Settings {
             backlog_max: agent.backlog_max,
             checkpoint_bytes_max: agent.checkpoint_bytes_max,
             stale_after: retention.stale_after,
+            compact_after: retention.compact_after,
             retention: retention.kept,
             housekeeping_interval: retention.housekeeping_interval,
             cancel_grace: agent.cancel_grace,

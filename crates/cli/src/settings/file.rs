@@ -210,6 +210,8 @@ fn retention(retention: &mut RetentionSettings, mut section: Section<'_>) -> Res
     }
     let second = Duration::from_secs(1);
     section.set_duration_or("off", "stale_after", &mut retention.stale_after, second..=KEPT_MAX)?;
+    let minute = Duration::from_secs(60);
+    section.set_duration_or("never", "compact_after", &mut retention.compact_after, minute..=KEPT_MAX)?;
     section.set_duration("housekeeping_interval", &mut retention.housekeeping_interval, second..=DAY)?;
     section.finish()
 }

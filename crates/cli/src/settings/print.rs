@@ -65,6 +65,7 @@ impl Settings {
         table.duration_or("never", "canceled", kept.canceled);
         table.duration_or("never", "rejected", kept.rejected);
         table.duration_or("off", "stale_after", self.retention.stale_after);
+        table.duration_or("never", "compact_after", self.retention.compact_after);
         table.text("housekeeping_interval", duration::format(self.retention.housekeeping_interval));
         table.0
     }

@@ -79,6 +79,7 @@ failed = "never"
 canceled = "0s"
 rejected = "30d"
 stale_after = "12h"
+compact_after = "5m"
 housekeeping_interval = "10s"
 [log]
 level = "warn,longhaul_engine=debug"
@@ -164,6 +165,7 @@ fn wrong_values_name_key_value_and_what_is_allowed() {
         ("agent.checkpoint_bytes_max = '1M'", "must be a whole number"),
         ("retention.failed = 'off'", "retention.failed is \"off\", and must be \"never\", or a duration between 0s and 3650d"),
         ("retention.stale_after = '1ms'", "retention.stale_after is \"1ms\", and must be \"off\", or a duration between 1s"),
+        ("retention.compact_after = '59s'", "retention.compact_after is \"59s\", and must be \"never\", or a duration between 1m and 3650d"),
         ("retention.housekeeping_interval = 60", "retention.housekeeping_interval is 60, and must be a duration between 1s and 24h"),
         ("store.kind = 'sqlit'", "store.kind is \"sqlit\", and must be one of sqlite, memory"),
         ("store.kind = 'postgres://db/x'", "PostgreSQL is not supported in this version"),
@@ -271,10 +273,16 @@ fn the_engine_is_told_of_leases_and_retention() {
     assert_eq!((config.turn_duration_max, config.inactivity_max), (seconds(7200), Some(seconds(300))));
     assert_eq!((config.backlog_max, config.checkpoint_bytes_max), (9, 4096));
     assert_eq!((config.stale_after, config.housekeeping_interval), (Some(seconds(12 * 3600)), seconds(10)));
+    assert_eq!(config.compact_after, Some(seconds(300)));
     let kept = [Some(seconds(3600)), None, Some(Duration::ZERO), Some(seconds(30 * 24 * 3600))];
     assert_eq!(config.retention.by_state().map(|(_, kept_for)| kept_for), kept);
 
-    let off = read("agent.inactivity_max = 'off'\nretention.stale_after = 'off'\nretention.rejected = 'never'");
+    let off = read(
+        "agent.inactivity_max = 'off'\nretention.stale_after = 'off'\nretention.rejected = 'never'\nretention.compact_after = 'never'",
+    );
     let config = off.expect("it is read").engine(ServedAgent::Demo);
     assert_eq!((config.inactivity_max, config.stale_after, config.retention.rejected), (None, None, None));
+    assert_eq!(config.compact_after, None);
+    let default = read("").expect("it is read").engine(ServedAgent::Demo);
+    assert_eq!(default.compact_after, Some(seconds(3600)));
 }
