@@ -4,10 +4,13 @@ use std::sync::Arc;
 use bytes::Bytes;
 use longhaul_lifecycle::TaskHead;
 use longhaul_protocol::{ContextId, TaskId, Timestamp};
-use longhaul_store::{Commit, Committed, EventKind, Expect, NewEvent, NewTask, StoreError, created_event};
+use longhaul_store::{
+    Commit, Committed, Compaction, EventKind, Expect, NewEvent, NewTask, Store, StoreError, created_event,
+};
 use rusqlite::Connection;
 
 use super::batch::{Outcome, Work};
+use super::compact::Compact;
 use super::purge::{Purge, Purged};
 use super::transaction::Writer;
 use crate::fault::Fault;
@@ -285,4 +288,61 @@ fn a_renewal_and_the_commits_of_its_batch_go_together() {
     let again = super::Renewal { until: millis(30), ..renewal };
     writer.work(&[Work::Renew(&again), Work::Commit(&chunk("t", 4))]).unwrap();
     assert_eq!(stored(), (millis(30).unix_millis(), 5));
+}
+
+/// What is left of a task's log, and what its row says of it.
+fn log_of(connection: &Connection, number: i64) -> (i64, i64) {
+    let (first, last) = (layout::key(number, 0), layout::key(number, layout::PLACE_MAX));
+    let sql =
+        "SELECT count(*), (SELECT compaction FROM task WHERE number = ?1) FROM event WHERE key >= ?2 AND key <= ?3";
+    connection.query_row(sql, [number, first, last], |row| Ok((row.get(0)?, row.get(1)?))).unwrap()
+}
+
+#[test]
+fn a_log_is_merged_once_and_never_that_of_another_task() {
+    let folder = Folder::new("merged");
+    let connection = folder.open();
+    let mut writer = writer(&connection);
+    let (long, other) = (ended(&mut writer, "long", 20), ended(&mut writer, "other", 20));
+    let short = ended(&mut writer, "short", 4);
+    assert_eq!([long, other, short].map(|number| log_of(&connection, number)), [(23, 1), (23, 1), (7, 0)]);
+    let compact = |number, changes| Compact { number, changes };
+    let changes = |removed| Some(Compaction { removed: vec![removed], rewritten: Vec::new() });
+    let mut merge = |compact: &Compact| writer.transact(|writer| writer.compact(compact)).unwrap();
+    merge(&compact(long, changes(3..=12)));
+    assert_eq!((log_of(&connection, long), log_of(&connection, other)), ((13, 2), (23, 1)));
+    merge(&compact(long, changes(13..=22)));
+    assert_eq!(log_of(&connection, long), (13, 2), "whoever comes second has read another log");
+    merge(&compact(short, changes(2..=3)));
+    assert_eq!(log_of(&connection, short), (7, 0), "it was never to be merged");
+    merge(&compact(other, None));
+    merge(&compact(other, changes(3..=12)));
+    assert_eq!(log_of(&connection, other), (23, 0), "what was left whole stays so");
+    writer.transact(|writer| writer.purge(&purge_of(&[long]))).unwrap();
+    let before = rows(&connection, "event");
+    writer.transact(|writer| writer.compact(&compact(long, changes(1..=9)))).unwrap();
+    assert_eq!((rows(&connection, "event"), rows(&connection, "task")), (before, 2), "its task is gone");
+}
+
+#[test]
+fn a_log_that_cannot_be_read_stays_whole_and_holds_up_nobody() {
+    let folder = Folder::new("unreadable");
+    let connection = folder.open();
+    // What the events of these tasks hold is no artifact update.
+    let numbers = {
+        let mut writer = writer(&connection);
+        [ended(&mut writer, "one", 20), ended(&mut writer, "two", 20)]
+    };
+    drop(connection);
+    let config = SqliteConfig { directory: folder.0.clone(), ..SqliteConfig::default() };
+    let store = crate::SqliteStore::open(&config, now()).unwrap();
+    let runtime = tokio::runtime::Builder::new_current_thread().build().unwrap();
+    runtime.block_on(async {
+        assert_eq!(store.compact(Timestamp::MAX, 1).await.unwrap(), 1);
+        assert_eq!(store.compact(Timestamp::MAX, 10).await.unwrap(), 1);
+        assert_eq!(store.compact(Timestamp::MAX, 10).await.unwrap(), 0);
+        store.close().await.unwrap();
+    });
+    let connection = folder.open();
+    assert_eq!(numbers.map(|number| log_of(&connection, number)), [(23, 0), (23, 0)]);
 }
