@@ -10,7 +10,7 @@ mod due;
 mod line;
 mod list;
 mod oldest;
-mod row;
+pub(crate) mod row;
 mod statements;
 #[cfg(test)]
 mod tests;

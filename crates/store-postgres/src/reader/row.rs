@@ -81,7 +81,7 @@ pub(super) fn view(row: &Row, first: usize) -> Result<View, Fault> {
 }
 
 /// A scope, from two columns.
-pub(super) fn scope(row: &Row, first: usize) -> Result<Scope, StoreError> {
+pub(crate) fn scope(row: &Row, first: usize) -> Result<Scope, StoreError> {
     let (tenant, owner) = (id(row, first, |text| Tenant::new(text))?, id(row, first + 1, |text| Owner::new(text))?);
     Ok(Scope { tenant, owner })
 }
@@ -91,7 +91,7 @@ pub(super) fn task_id(row: &Row, column: usize) -> Result<TaskId, StoreError> {
 }
 
 /// An event, from the columns sequence, kind, time and payload.
-pub(super) fn event(row: &Row, first: usize) -> Result<StoredEvent, StoreError> {
+pub(crate) fn event(row: &Row, first: usize) -> Result<StoredEvent, StoreError> {
     Ok(StoredEvent {
         sequence: counter(row, first, "the sequence of an event")?,
         kind: EventKind::from_code(get::<i16>(row, first + 1)?.into())?,
@@ -113,6 +113,10 @@ pub(super) fn time(row: &Row, column: usize) -> Result<Timestamp, StoreError> {
     get(row, column).map(Timestamp::from_unix_millis)
 }
 
-fn id<T>(row: &Row, column: usize, read: impl FnOnce(&str) -> Result<T, InvalidId>) -> Result<T, StoreError> {
+pub(crate) fn id<T>(
+    row: &Row,
+    column: usize,
+    read: impl FnOnce(&str) -> Result<T, InvalidId>,
+) -> Result<T, StoreError> {
     read(get(row, column)?).map_err(|error| StoreError::corrupt(format!("an id: {error}")))
 }

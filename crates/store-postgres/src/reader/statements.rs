@@ -60,7 +60,7 @@ macro_rules! in_line {
 pub(super) const LOAD: &str = concat!(
     "/* load */ SELECT ",
     head!(),
-    " FROM task AS t WHERE t.shard = $1 AND t.id = $2 AND t.tenant = $3 AND t.owner = $4"
+    " FROM task AS t WHERE t.shard = $1 AND t.id = $2 AND t.tenant IS NOT DISTINCT FROM $3 AND t.owner IS NOT DISTINCT FROM $4"
 );
 
 pub(super) const SCOPE_OF: &str =
@@ -80,7 +80,7 @@ pub(super) const SNAPSHOT: &str = concat!(
     LEFT JOIN LATERAL (SELECT e.sequence, e.kind, e.time, e.payload FROM event AS e
         WHERE $5 IS NOT NULL AND e.shard = t.shard AND e.task_id = t.id AND e.kind <> 1 AND e.sequence <= $5
         ORDER BY e.sequence DESC LIMIT 1) AS p ON true
-    WHERE t.shard = $1 AND t.id = $2 AND t.tenant = $3 AND t.owner = $4
+    WHERE t.shard = $1 AND t.id = $2 AND t.tenant IS NOT DISTINCT FROM $3 AND t.owner IS NOT DISTINCT FROM $4
         AND ($5::bigint IS NULL OR $5 = t.last_sequence
             OR $5 > 0 AND $5 < t.last_sequence AND t.compaction <> 2)"
 );
@@ -91,11 +91,11 @@ pub(super) const EVENTS_AFTER: &str = "/* events_after */ SELECT e.sequence, e.k
     ORDER BY e.sequence LIMIT $4";
 
 pub(super) const MESSAGES: &str = "/* messages */ SELECT m.ordinal, m.sequence, m.payload, m.request
-    FROM unnest($3::bigint[]) AS u (ordinal)
+    FROM unnest($3::bigint[]) WITH ORDINALITY AS u (ordinal, place)
     CROSS JOIN LATERAL (SELECT m.ordinal, m.sequence, m.payload, m.request FROM message AS m
         WHERE m.shard = $1 AND m.task_id = $2 AND m.ordinal = u.ordinal LIMIT 1) AS m
     WHERE EXISTS (SELECT 1 FROM task AS t WHERE t.shard = $1 AND t.id = $2)
-    ORDER BY m.ordinal";
+    ORDER BY u.place";
 
 pub(super) const ACCEPTED: &str = "/* accepted */ SELECT a.task_id, a.digest FROM accepted AS a
     WHERE a.shard = $1 AND a.tenant = $2 AND a.owner = $3 AND a.message_id = $4 AND a.expires_at > $5
@@ -104,7 +104,7 @@ pub(super) const ACCEPTED: &str = "/* accepted */ SELECT a.task_id, a.digest FRO
 /// Artifact updates alone.
 pub(super) const ARTIFACT_EVENTS: &str = "/* versions */ SELECT e.sequence, e.kind, e.time, e.payload FROM event AS e
     WHERE e.shard = $1 AND e.task_id = $2 AND e.kind = 1
-        AND EXISTS (SELECT 1 FROM task AS t WHERE t.shard = $1 AND t.id = $2 AND t.tenant = $3 AND t.owner = $4)
+        AND EXISTS (SELECT 1 FROM task AS t WHERE t.shard = $1 AND t.id = $2 AND t.tenant IS NOT DISTINCT FROM $3 AND t.owner IS NOT DISTINCT FROM $4)
     ORDER BY e.sequence";
 
 pub(super) const CHECKPOINT: &str = "/* checkpoint */ SELECT c.data FROM task_checkpoint AS c
@@ -130,10 +130,11 @@ macro_rules! list {
                             WHERE shard = $13 AND tenant = $1 AND owner = $2 AND context_id = $3) AS c) AS c
                     CROSS JOIN unnest($4::smallint[]) AS s (state))
                 ELSE (SELECT COALESCE(sum(c.n), 0)::bigint FROM unnest($4::smallint[]) AS s (state)
-                    CROSS JOIN LATERAL (SELECT count(*) AS n FROM task AS t
+                    CROSS JOIN LATERAL (SELECT count(*) AS n FROM (SELECT 1 FROM task AS t
                         WHERE t.tenant = $1 AND t.owner = $2",
             $context,
-            " AND t.state = s.state AND t.status_time >= $5) AS c)
+            " AND t.state = s.state AND t.status_time >= $5
+                        ORDER BY t.status_time DESC, t.id DESC) AS t) AS c)
                 END AS total) AS n
             LEFT JOIN (SELECT ",
             head!(),
@@ -151,11 +152,11 @@ macro_rules! list {
                         ORDER BY t.status_time DESC, t.id DESC LIMIT $8) AS t) AS t ",
             artifacts!("t.last_sequence", "$11 AND t.place <= $9"),
             "
-                ORDER BY t.place) AS t ON true"
+                ORDER BY t.status_time DESC, t.id DESC) AS t ON true"
         )
     };
 }
-pub(super) const LIST_SCOPE: &str = list!("list", " AND $3::text IS NOT NULL");
+pub(super) const LIST_SCOPE: &str = list!("list", "");
 pub(super) const LIST_CONTEXT: &str = list!("list of a context", " AND t.context_id = $3");
 
 /// Leases that ran out and waits that are over; and, of the line, the first scopes in the circle that begins at `$3` and `$4`, of
@@ -217,7 +218,7 @@ pub(super) const DUE: &str = concat!(
                 (SELECT l.until, l.shard, l.task_id FROM lease AS l CROSS JOIN LATERAL (SELECT 1 FROM task AS t
                         WHERE t.shard = l.shard AND t.id = l.task_id AND t.epoch = l.epoch AND t.leased AND t.due_at IS NULL
                         LIMIT 1) AS t
-                    WHERE l.until <= $1 ORDER BY l.until, l.task_id LIMIT $2)
+                    WHERE l.shard >= 0 AND l.until <= $1 ORDER BY l.until, l.task_id LIMIT $2)
                 ORDER BY ended, id LIMIT $2) AS o
             CROSS JOIN LATERAL (SELECT t.* FROM task AS t WHERE t.shard = o.shard AND t.id = o.id LIMIT 1) AS t) AS t)
         UNION ALL
@@ -235,7 +236,7 @@ pub(super) const NEXT_DUE: &str = "/* next_due */ SELECT LEAST(
         ORDER BY t.due_at LIMIT 1),
     (SELECT min(l.until) FROM lease AS l CROSS JOIN LATERAL (SELECT 1 FROM task AS t
         WHERE t.shard = l.shard AND t.id = l.task_id AND t.epoch = l.epoch AND t.leased AND t.due_at IS NULL
-        LIMIT 1) AS t))";
+        LIMIT 1) AS t WHERE l.shard >= 0))";
 
 pub(super) const COUNT_LINE: &str = "/* count_line */ SELECT count(*) FROM task AS t
     WHERE t.due_at IS NOT NULL AND NOT t.leased AND t.state IN (1, 2)";
@@ -285,3 +286,24 @@ pub(super) const STALE: &str = oldest!(
     "(NOT t.leased OR t.due_at <= $7 OR t.due_at IS NULL AND COALESCE((SELECT l.until <= $7 FROM lease AS l
         WHERE l.shard = t.shard AND l.task_id = t.id AND l.epoch = t.epoch), false))"
 );
+
+/// All of them, by name.
+#[cfg(test)]
+pub(super) const ALL: &[(&str, &str)] = &[
+    ("load", LOAD),
+    ("scope_of", SCOPE_OF),
+    ("snapshot", SNAPSHOT),
+    ("events_after", EVENTS_AFTER),
+    ("messages", MESSAGES),
+    ("accepted", ACCEPTED),
+    ("artifact_events", ARTIFACT_EVENTS),
+    ("checkpoint", CHECKPOINT),
+    ("marks", MARKS),
+    ("list_scope", LIST_SCOPE),
+    ("list_context", LIST_CONTEXT),
+    ("due", DUE),
+    ("next_due", NEXT_DUE),
+    ("count_line", COUNT_LINE),
+    ("ended", ENDED),
+    ("stale", STALE),
+];
