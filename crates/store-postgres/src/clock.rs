@@ -38,11 +38,8 @@ impl ClockOffset {
         let monotonic = Monotonic::start();
         let session = database.connect().await?;
         let first = measure(database, &session, &monotonic).await?;
-        let clock = Arc::new(Self {
-            monotonic,
-            course: Mutex::new(Course::begin(first)),
-            latest: AtomicI64::new(i64::MIN),
-        });
+        let clock =
+            Arc::new(Self { monotonic, course: Mutex::new(Course::begin(first)), latest: AtomicI64::new(i64::MIN) });
         let keeping = keep(Arc::clone(&clock), database.clone(), session);
         database.tracker().spawn(async move { closing.run_until_cancelled_owned(keeping).await });
         Ok(clock)
@@ -171,11 +168,7 @@ async fn keep(clock: Arc<ClockOffset>, database: Database, session: Session) {
     }
 }
 
-async fn asked_again(
-    clock: &ClockOffset,
-    database: &Database,
-    session: &mut Option<Session>,
-) -> Result<Sample, Fault> {
+async fn asked_again(clock: &ClockOffset, database: &Database, session: &mut Option<Session>) -> Result<Sample, Fault> {
     let used = match session.take().filter(|session| !session.is_closed()) {
         Some(session) => session,
         None => database.connect().await?,

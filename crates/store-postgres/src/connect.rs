@@ -123,3 +123,6 @@ async fn drive(mut driver: Driver, mut hear: impl FnMut(Notification)) -> Result
     })
     .await
 }
+
+#[cfg(test)]
+mod tests;

@@ -4,6 +4,7 @@
 //! made is what all of them see. Commits that wait share a transaction, sessions that fail are replaced, and leases live by the
 //! database's clock.
 
+mod backoff;
 mod clock;
 mod config;
 mod connect;
@@ -19,9 +20,9 @@ mod store;
 mod upkeep;
 mod writer;
 
+pub use clock::ClockOffset;
 pub use config::{LeaseClock, PostgresConfig};
 pub use error::OpenError;
-pub use clock::ClockOffset;
 pub use migrations::SchemaState;
 pub use store::{PostgresStore, migrate};
 pub use writer::WriterStats;

@@ -10,6 +10,7 @@ use tokio::time::Instant;
 
 use self::batch::{Existence, Told};
 use self::transaction::{Failure, transact};
+use crate::backoff::jittered;
 use crate::fault::{Fault, Remedy};
 use crate::notify::Notifier;
 use crate::session::{Database, Session};
@@ -154,7 +155,9 @@ impl Writer {
                     tokio::time::sleep(jittered(RECONNECT_MIN / 10 * collisions)).await;
                 }
                 // A key that another instance took at this moment: the next look finds it.
-                Remedy::Alone if existence == Existence::AskedBefore && fault.is_taken() && collisions < COLLISIONS_MAX => {
+                Remedy::Alone
+                    if existence == Existence::AskedBefore && fault.is_taken() && collisions < COLLISIONS_MAX =>
+                {
                     collisions += 1;
                 }
                 Remedy::Reconnect => {
@@ -205,9 +208,4 @@ fn take_batch(first: Job, queue: &mut mpsc::Receiver<Job>) -> (Vec<Job>, Option<
         batch.push(job);
     }
     (batch, None)
-}
-
-/// A wait that differs from others that would be alike: from a half of it to the whole.
-fn jittered(wait: Duration) -> Duration {
-    wait.mul_f64(0.5 + rand::random::<f64>() / 2.0)
 }

@@ -114,10 +114,13 @@ mod tests {
         params
     }
 
+    /// An address, what of it the driver reads, and what is read here.
+    type Case = (&'static str, &'static str, &'static [(&'static str, &'static str)]);
+
     #[test]
     fn what_is_ours_is_taken_out_of_an_address() {
         #[rustfmt::skip]
-        let cases: [(&str, &str, &[(&str, &str)]); 11] = [
+        let cases: [Case; 11] = [
             ("postgres://h/d", "postgres://h/d", &[]),
             ("postgres://h/d?sslmode=verify-full", "postgres://h/d", &[("sslmode", "verify-full")]),
             ("postgresql://u:p@h:1,g:2/d?connect_timeout=3&sslrootcert=/a%20b.pem&options=-c%20x%3D1",

@@ -24,6 +24,9 @@ pub(super) fn explained(error: &tokio_postgres::Error, mode: Mode) -> Option<Str
             "{cause} (sslmode is disable: where the server asks for encryption, set sslmode=require)"
         ));
     }
+    if refuses_access(error) && cause.contains("client certificate") {
+        return Some(format!("{cause}: name one by sslcert=FILE and sslkey=FILE"));
+    }
     // The driver says no more of it.
     (cause == "server does not support TLS")
         .then(|| format!("{cause}: turn on ssl in the server, or set sslmode=prefer to do without"))

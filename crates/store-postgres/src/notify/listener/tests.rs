@@ -90,7 +90,9 @@ fn config(fresh: &Fresh) -> PostgresConfig {
 
 /// Ends the backends whose last statement is like `statement`, of which there has to be one.
 fn end_backends(fresh: &Fresh, statement: &str) {
-    let ended = format!("SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE datname = current_database() AND pid <> pg_backend_pid() AND query LIKE '{statement}'");
+    let ended = format!(
+        "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE datname = current_database() AND pid <> pg_backend_pid() AND query LIKE '{statement}'"
+    );
     let ended = fresh.query(&ended).unwrap();
     assert!(!ended.is_empty(), "no backend says {statement}");
 }
@@ -190,7 +192,8 @@ async fn without_notifications_nothing_is_said_or_heard() {
     on.ring(["b".to_owned()], true);
     timeout(LIMIT, on.notifier.flush()).await.unwrap();
     assert!(timeout(Duration::from_millis(300), off.listener.heard()).await.is_err());
-    let backends = fresh.query("SELECT 1 FROM pg_stat_activity WHERE datname = current_database() AND application_name = 'longhaul'");
+    let backends = fresh
+        .query("SELECT 1 FROM pg_stat_activity WHERE datname = current_database() AND application_name = 'longhaul'");
     assert_eq!(backends.unwrap().len(), 2, "only the one with notifications has connections");
 }
 
@@ -245,8 +248,11 @@ impl Pooler {
             while let Ok((client, _)) = before.accept().await {
                 let behind = TcpStream::connect(&server).await.unwrap();
                 let ((from_client, to_client), (from_server, to_server)) = (client.into_split(), behind.into_split());
-                let (forth, back) = (pass(from_client, to_server), pass_messages(from_server, to_client, Arc::clone(&flag)));
-                tracker.spawn(async move { tokio::select! { _ = forth => {} _ = back => {} } });
+                let (forth, back) =
+                    (pass(from_client, to_server), pass_messages(from_server, to_client, Arc::clone(&flag)));
+                tracker.spawn(async move {
+                    tokio::select! { _ = forth => {} _ = back => {} }
+                });
             }
         };
         TaskTracker::new().spawn(ends.run_until_cancelled_owned(serve));
