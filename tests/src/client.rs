@@ -2,11 +2,13 @@
 
 use std::net::SocketAddr;
 
+use rand::RngExt as _;
+use rand::rngs::StdRng;
 use serde_json::Value;
 
 use crate::grpc::{GrpcClient, GrpcStream};
 use crate::http_binding::{HttpClient, HttpStream};
-use crate::{PATIENCE, Refusal, within};
+use crate::{Instances, PATIENCE, Refusal, within};
 
 /// A binding of the protocol.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
@@ -144,8 +146,18 @@ impl From<std::io::Error> for CallError {
 }
 
 /// A client of one binding. Requests follow each other; for more at once there are more clients.
+///
+/// Of several instances each request goes to one that is drawn by lot, over a connection of its own.
 #[derive(Debug)]
-pub enum Client {
+pub struct Client {
+    binding: Binding,
+    instances: Vec<Instance>,
+    dice: StdRng,
+}
+
+/// The connections to one instance.
+#[derive(Debug)]
+enum Instance {
     /// JSON-RPC or HTTP+JSON.
     Http(HttpClient),
     /// gRPC.
@@ -155,20 +167,25 @@ pub enum Client {
 impl Client {
     /// A client; it connects when it is used.
     #[must_use]
-    pub fn new(binding: Binding, addr: SocketAddr) -> Self {
-        match binding {
-            Binding::JsonRpc | Binding::HttpJson => Self::Http(HttpClient::new(binding, addr)),
-            Binding::Grpc => Self::Grpc(GrpcClient::new(addr)),
-        }
+    pub fn new(binding: Binding, instances: impl Into<Instances>) -> Self {
+        let instances = instances.into();
+        let connect = |addr: &SocketAddr| match binding {
+            Binding::JsonRpc | Binding::HttpJson => Instance::Http(HttpClient::new(binding, *addr)),
+            Binding::Grpc => Instance::Grpc(GrpcClient::new(*addr)),
+        };
+        Self { binding, instances: instances.addrs().iter().map(connect).collect(), dice: instances.dice() }
     }
 
     /// Its binding.
     #[must_use]
     pub fn binding(&self) -> Binding {
-        match self {
-            Self::Http(client) => client.binding(),
-            Self::Grpc(_) => Binding::Grpc,
-        }
+        self.binding
+    }
+
+    /// The instance that the next request goes to.
+    fn instance(&mut self) -> &mut Instance {
+        let number = self.dice.random_range(0..self.instances.len());
+        &mut self.instances[number]
     }
 
     /// Asks, and waits for the one answer.
@@ -179,9 +196,9 @@ impl Client {
     pub async fn call(&mut self, call: &Call) -> Result<Value, CallError> {
         let what = format!("{:?} {:?}", self.binding(), call.operation);
         let answer = async {
-            match self {
-                Self::Http(client) => client.call(call).await,
-                Self::Grpc(client) => client.call(call).await,
+            match self.instance() {
+                Instance::Http(client) => client.call(call).await,
+                Instance::Grpc(client) => client.call(call).await,
             }
         };
         within(PATIENCE, &what, answer).await
@@ -195,9 +212,9 @@ impl Client {
     pub async fn open(&mut self, call: &Call) -> Result<Stream, CallError> {
         let what = format!("{:?} {:?}", self.binding(), call.operation);
         let answer = async {
-            match self {
-                Self::Http(client) => client.open(call).await.map(Stream::Http),
-                Self::Grpc(client) => client.open(call).await.map(Stream::Grpc),
+            match self.instance() {
+                Instance::Http(client) => client.open(call).await.map(Stream::Http),
+                Instance::Grpc(client) => client.open(call).await.map(Stream::Grpc),
             }
         };
         within(PATIENCE, &what, answer).await

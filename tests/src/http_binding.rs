@@ -25,10 +25,6 @@ impl HttpClient {
         Self { binding, addr, kept: None, spare: None, id: 0 }
     }
 
-    pub(crate) fn binding(&self) -> Binding {
-        self.binding
-    }
-
     pub(crate) async fn call(&mut self, call: &Call) -> Result<Value, CallError> {
         let mut connection = match self.kept.take() {
             Some(connection) => connection,

@@ -2,11 +2,13 @@
 //!
 //! - [`server`] starts `longhaul` on a free port and a folder of its own, kills it, stops it and starts
 //!   it again.
+//! - [`fleet`] starts several on one PostgreSQL database; [`proxy`] stands between one of them and it.
 //! - [`http`] is a connection of HTTP/1.1 that shows each byte; [`sse`] reads event streams from it.
 //! - [`client`] is one face for JSON-RPC, HTTP+JSON and gRPC: the same operation with the same
 //!   parameters, answered in the same JSON or refused in the same terms.
 //! - [`refusal`] is the error table of §5.4 as a peer sees it, written down a second time on purpose.
-//! - [`normal`] makes results comparable; [`task`] builds messages and folds streams.
+//! - [`promises`] has callers who write down what they are told, and checks that it holds.
+//! - [`normal`] makes results comparable; [`task`] builds messages and folds streams; [`steps`] are what tests do often.
 //!
 //! A harness fails a test by panicking, with a message that says what it waited for.
 
@@ -18,20 +20,27 @@
 )]
 
 pub mod client;
+pub mod fleet;
 mod grpc;
 pub mod http;
 pub mod http_binding;
+mod instances;
 pub mod normal;
+pub mod promises;
+pub mod proxy;
 pub mod refusal;
 pub mod server;
 pub mod sse;
+pub mod steps;
 pub mod task;
 
 use std::future::Future;
 use std::time::Duration;
 
 pub use client::{Binding, Call, CallError, Client, Event, Operation, Stream, contents};
+pub use fleet::Fleet;
 pub use grpc::Channel;
+pub use instances::{Instances, seed, setting};
 pub use refusal::Refusal;
 pub use server::{Launch, Server, Store, TestAgent};
 

@@ -21,21 +21,24 @@ const READY_MAX: Duration = Duration::from_secs(30);
 const PORT_TRIES: u32 = 5;
 
 /// Where the server keeps its tasks.
-#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+#[derive(Clone, Debug, Eq, PartialEq)]
 pub enum Store {
     /// In memory.
     Memory,
     /// In a SQLite file.
     Sqlite,
+    /// In the PostgreSQL database with this address.
+    Postgres(String),
 }
 
 impl Store {
     /// The value of `--store`.
     #[must_use]
-    pub fn name(self) -> &'static str {
+    pub fn name(&self) -> &str {
         match self {
             Self::Memory => "memory",
             Self::Sqlite => "sqlite",
+            Self::Postgres(url) => url,
         }
     }
 }
@@ -81,6 +84,12 @@ impl Launch {
     #[must_use]
     pub fn sqlite(config: &str) -> Self {
         Self { config: config.to_owned(), ..Self::new(Store::Sqlite) }
+    }
+
+    /// The demo agent with these lines as `longhaul.toml`, on a database that [`Fleet`](crate::Fleet) names.
+    #[must_use]
+    pub fn postgres(config: &str) -> Self {
+        Self { config: config.to_owned(), ..Self::new(Store::Postgres(String::new())) }
     }
 
     /// Another agent.
@@ -171,16 +180,32 @@ impl Server {
 
     /// Starts a server as this says, on an empty folder, and waits until it is ready.
     pub async fn launch(launch: Launch) -> Self {
-        let mut server = Self { folder: Folder::new(), launch, addr: free_addr(), child: None };
-        for _ in 1..PORT_TRIES {
-            match server.try_run().await {
-                Ok(()) => return server,
-                Err(log) if log.to_lowercase().contains("in use") => server.addr = free_addr(),
-                Err(log) => panic!("the server did not start:\n{log}"),
+        let mut servers = Self::launch_all([launch]).await;
+        servers.pop().expect("it was just started")
+    }
+
+    /// Starts several servers at once, each on an empty folder, and waits until all are ready.
+    pub async fn launch_all(launches: impl IntoIterator<Item = Launch>) -> Vec<Self> {
+        let new = |launch| Self { folder: Folder::new(), launch, addr: free_addr(), child: None };
+        let mut servers: Vec<Self> = launches.into_iter().map(new).collect();
+        servers.iter_mut().for_each(Self::spawn);
+        for server in &mut servers {
+            let mut outcome = server.ready().await;
+            for _ in 1..PORT_TRIES {
+                match outcome {
+                    Err(log) if log.to_lowercase().contains("in use") => server.addr = free_addr(),
+                    other => {
+                        outcome = other;
+                        break;
+                    }
+                }
+                outcome = server.try_run().await;
+            }
+            if let Err(log) = outcome {
+                panic!("the server did not start:\n{log}");
             }
         }
-        server.run().await;
-        server
+        servers
     }
 
     /// Starts the process again, on the same folder and port.
@@ -197,6 +222,11 @@ impl Server {
 
     async fn try_run(&mut self) -> Result<(), String> {
         self.spawn();
+        self.ready().await
+    }
+
+    /// Waits until the process is ready, or has ended.
+    async fn ready(&mut self) -> Result<(), String> {
         let child = self.child.as_mut().expect("it was just started");
         let (addr, limit) = (self.addr, READY_MAX);
         let ended = until(limit, "the server becomes ready", async || {
@@ -251,11 +281,12 @@ impl Server {
             TestAgent::Exec(line) => command.arg("serve").arg("--exec").arg(line),
             TestAgent::ExecJsonl(line) => command.arg("serve").arg("--exec-jsonl").arg(line),
         };
+        if !matches!(launch.store, Store::Postgres(_)) {
+            command.arg("--data").arg(self.data());
+        }
         command
             .arg("--listen")
             .arg(addr.to_string())
-            .arg("--data")
-            .arg(self.data())
             .arg("--store")
             .arg(launch.store.name())
             .args(&launch.args)
@@ -377,9 +408,12 @@ pub fn free_addr() -> SocketAddr {
 }
 
 async fn is_ready(addr: SocketAddr) -> bool {
-    let Ok(mut connection) = Connection::open(addr).await else {
-        return false;
-    };
+    readiness(addr).await == Some(200)
+}
+
+/// The status of `/readyz`; none when nobody listens or answers.
+pub async fn readiness(addr: SocketAddr) -> Option<u16> {
+    let mut connection = Connection::open(addr).await.ok()?;
     let answer = connection.exchange(&Request::get("/readyz")).await;
-    answer.is_ok_and(|answer| answer.status == 200)
+    answer.ok().map(|answer| answer.status)
 }

@@ -4,7 +4,6 @@
 #![expect(clippy::indexing_slicing, clippy::panic, clippy::unwrap_used, reason = "a test fails by panicking")]
 
 use std::collections::BTreeMap;
-use std::net::SocketAddr;
 use std::time::Duration;
 
 use longhaul_tests::http::{Connection, Request};
@@ -12,7 +11,8 @@ use longhaul_tests::http_binding::HttpClient;
 use longhaul_tests::sse::{Item, Items};
 use longhaul_tests::task::{assert_numbered, fold, id_of, say, say_and_leave, say_to, state_of};
 use longhaul_tests::{
-    Binding, Call, CallError, Client, Event, Operation, Server, Store, Stream, contents, until, within,
+    Binding, Call, CallError, Client, Event, Fleet, Instances, Launch, Operation, Server, Store, Stream, contents,
+    seed, until, within,
 };
 use rand::rngs::StdRng;
 use rand::{RngExt as _, SeedableRng as _};
@@ -25,12 +25,8 @@ fn subscribe(id: &str) -> Call {
     Call::new(Operation::SubscribeToTask, json!({"id": id}))
 }
 
-/// The seed of this run: `LONGHAUL_SEED`, or one that is drawn; it is printed either way.
 fn dice() -> StdRng {
-    let seed = std::env::var("LONGHAUL_SEED").ok();
-    let seed = seed.map_or_else(rand::random, |seed| seed.parse().unwrap());
-    println!("LONGHAUL_SEED={seed}");
-    StdRng::seed_from_u64(seed)
+    StdRng::seed_from_u64(seed())
 }
 
 /// The whole log of a task that has ended, from its first event.
@@ -59,15 +55,16 @@ async fn follow_from(mut client: HttpClient, id: String, moment: Instant) -> Vec
 /// Lets an agent write chunks, follows the task from 10 random moments within `spread` on, and
 /// checks what each stream showed. Returns how many streams there were, and how many of them began
 /// between the first chunk and the last.
-async fn follow_at_random(addr: SocketAddr, text: &str, spread: Duration, dice: &mut StdRng) -> (usize, usize) {
-    let mut client = Client::new(Binding::HttpJson, addr);
+async fn follow_at_random(instances: &Instances, text: &str, spread: Duration, dice: &mut StdRng) -> (usize, usize) {
+    let mut client = Client::new(Binding::HttpJson, instances);
     // The task is there before its chunks are, so that it can be followed from any moment on.
     let asked = client.ask(Operation::SendMessage, say("input")).await;
     let id = id_of(&asked);
     let before = client.follow(&subscribe(&id)).await.event().await.sequence.unwrap();
     let mut clients = Vec::new();
-    for _ in 0..10 {
-        let mut client = HttpClient::new(Binding::HttpJson, addr);
+    for number in 0..10 {
+        let addrs = instances.addrs();
+        let mut client = HttpClient::new(Binding::HttpJson, addrs[number % addrs.len()]);
         client.prepare().await.unwrap();
         clients.push(client);
     }
@@ -95,14 +92,12 @@ async fn follow_at_random(addr: SocketAddr, text: &str, spread: Duration, dice: 
     (seen, midway)
 }
 
-async fn subscriptions_at_random_moments(store: Store) {
+async fn subscriptions_at_random_moments(instances: Instances) {
     let mut dice = dice();
-    let server = Server::start(store).await;
-    let addr = server.addr();
     // 500 chunks that are written at once are one commit, and nothing is seen in between; the
     // longer artifact takes several.
     for (text, wanted, midway_min) in [("chunks 500", 200, 0), ("chunks 4000", 60, 6)] {
-        let mut client = Client::new(Binding::HttpJson, addr);
+        let mut client = Client::new(Binding::HttpJson, &instances);
         let begun = Instant::now();
         client.ask(Operation::SendMessage, say(text)).await;
         let mut spread = begun.elapsed();
@@ -110,7 +105,7 @@ async fn subscriptions_at_random_moments(store: Store) {
         while seen < wanted || midway < midway_min {
             tasks += 1;
             assert!(tasks <= 200, "{seen} subscriptions found {text:?} at work, {midway} midway");
-            let here = follow_at_random(addr, text, spread, &mut dice).await;
+            let here = follow_at_random(&instances, text, spread, &mut dice).await;
             seen += here.0;
             midway += here.1;
             // More than half of them should find their task at work.
@@ -122,25 +117,43 @@ async fn subscriptions_at_random_moments(store: Store) {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn subscription_at_any_moment_has_no_gap_and_no_double_on_sqlite() {
-    subscriptions_at_random_moments(Store::Sqlite).await;
+    let server = Server::start(Store::Sqlite).await;
+    subscriptions_at_random_moments(server.addr().into()).await;
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn subscription_at_any_moment_has_no_gap_and_no_double_in_memory() {
-    subscriptions_at_random_moments(Store::Memory).await;
+    let server = Server::start(Store::Memory).await;
+    subscriptions_at_random_moments(server.addr().into()).await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn subscription_at_any_moment_has_no_gap_and_no_double_at_any_instance() {
+    let fleet = Fleet::start(Launch::postgres("")).await;
+    subscriptions_at_random_moments(fleet.instances()).await;
 }
 
 #[tokio::test]
 async fn subscribers_see_one_order() {
     let server = Server::start(Store::Sqlite).await;
-    let addr = server.addr();
-    let mut client = Client::new(Binding::HttpJson, addr);
+    one_order(server.addr().into()).await;
+}
+
+#[tokio::test]
+async fn subscribers_of_different_instances_see_one_order() {
+    let fleet = Fleet::start(Launch::postgres("")).await;
+    one_order(fleet.instances()).await;
+}
+
+async fn one_order(instances: Instances) {
+    let mut client = Client::new(Binding::HttpJson, &instances);
     let task = client.ask(Operation::SendMessage, say_and_leave("burst 300")).await;
     let id = id_of(&task);
     let mut streams = JoinSet::new();
     for binding in [0, 1, 2, 0, 1].map(|index| Binding::ALL[index]) {
         let call = subscribe(&id).after(1);
-        streams.spawn(async move { Client::new(binding, addr).follow(&call).await.rest().await });
+        let mut client = Client::new(binding, &instances);
+        streams.spawn(async move { client.follow(&call).await.rest().await });
     }
     let streams = streams.join_all().await;
     let first = contents(&streams[0]);
@@ -287,11 +300,20 @@ async fn stream_resumes_after_each_event_through_each_binding() {
 
 #[tokio::test]
 async fn stream_that_is_cut_and_resumed_shows_what_an_uncut_one_shows() {
-    let mut dice = dice();
     let server = Server::start(Store::Sqlite).await;
-    let addr = server.addr();
+    cut_and_resumed(server.addr().into()).await;
+}
+
+#[tokio::test]
+async fn stream_that_is_cut_and_resumed_at_another_instance_shows_what_an_uncut_one_shows() {
+    let fleet = Fleet::start(Launch::postgres("")).await;
+    cut_and_resumed(fleet.instances()).await;
+}
+
+async fn cut_and_resumed(instances: Instances) {
+    let mut dice = dice();
     for binding in Binding::ALL {
-        let mut client = Client::new(binding, addr);
+        let mut client = Client::new(binding, &instances);
         for text in ["chunks 300", "burst 300"] {
             let task = client.ask(Operation::SendMessage, say_and_leave(text)).await;
             let id = id_of(&task);
@@ -299,7 +321,7 @@ async fn stream_that_is_cut_and_resumed_shows_what_an_uncut_one_shows() {
             let mut after = 1;
             let mut ended = false;
             while !ended {
-                let mut client = Client::new(binding, addr);
+                let mut client = Client::new(binding, &instances);
                 let mut stream = client.follow(&subscribe(&id).after(after)).await;
                 let first = stream.event().await;
                 assert_eq!(first.sequence, Some(after), "{binding:?}");

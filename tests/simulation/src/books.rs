@@ -3,8 +3,9 @@ use std::collections::{BTreeMap, BTreeSet};
 use bytes::Bytes;
 use longhaul_lifecycle::{ArtifactLedger, AttemptOutcome, TaskHead, WorkerId};
 use longhaul_protocol::{ArtifactId, MessageId, Role, TaskId, TaskState};
-use longhaul_store::{Commit, Committed, EventKind, Expect, HeldLease, Scope, artifact_update};
+use longhaul_store::{Commit, Committed, EventKind, Expect, Scope, artifact_update};
 
+use crate::entries::Renewed;
 use crate::{Promise, Trace};
 
 /// What the store must hold by what it answered, kept apart from it: each commit is checked against the promises as it is
@@ -131,19 +132,12 @@ impl Books {
         book.head.last_sequence = book.log.len() as u64;
     }
 
-    /// Leases were renewed, but for those of the tasks that are `lost`.
-    pub fn renewed(&mut self, trace: &Trace, by: u64, leases: &[HeldLease], lost: &[TaskId], (now, until): (i64, i64)) {
-        for lease in leases.iter().filter(|lease| !lost.contains(&lease.task_id)) {
-            let id = &lease.task_id;
-            let alive = self.tasks.get_mut(id).and_then(|book| book.lease.as_mut());
-            match alive.filter(|alive| alive.epoch == lease.epoch && alive.by == by && alive.until > now) {
-                Some(alive) => alive.until = until,
-                None => trace.broken(
-                    Promise::Fenced,
-                    format!("a lease of task {id}, epoch {}, was renewed that is over", lease.epoch),
-                ),
-            }
-        }
+    /// A lease was renewed. Answers whether it is alive, as it has to be.
+    pub fn renew(&mut self, renewed: &Renewed) -> bool {
+        let Renewed { by, lease, now, until } = renewed;
+        let known = self.tasks.get_mut(&lease.task_id).and_then(|book| book.lease.as_mut());
+        let alive = known.filter(|alive| alive.epoch == lease.epoch && alive.by == *by && alive.until > *now);
+        alive.map(|alive| alive.until = *until).is_some()
     }
 
     /// All leases were let run out.

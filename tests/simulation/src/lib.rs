@@ -10,17 +10,20 @@
 //! call of the store, as long as neither the engine nor the simulation changes.
 
 mod agent;
+mod bells;
 mod books;
 mod callers;
 mod checks;
 mod clock;
 mod dice;
+mod entries;
 mod instance;
 mod link;
 mod panics;
 mod report;
 mod scenario;
 mod store;
+mod stores;
 mod world;
 
 pub use clock::SimClock;
@@ -28,4 +31,5 @@ pub use dice::Dice;
 pub use report::{Promise, Trace, Violation};
 pub use scenario::{LEASE_MILLIS, Mode, Op, Scenario, Weather};
 pub use store::Mutation;
-pub use world::{Outcome, run};
+pub use stores::Stores;
+pub use world::{Outcome, run, run_over};

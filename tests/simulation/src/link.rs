@@ -9,17 +9,21 @@ use longhaul_engine::Clock as _;
 use longhaul_lifecycle::TaskHead;
 use longhaul_protocol::{ArtifactId, MessageId, TaskId, TaskState, Timestamp, wire};
 use longhaul_store::{
-    ArtifactVersion, Claim, Commit, Committed, Due, HeldLease, ListPage, ListQuery, Rotation, Scope, Snapshot,
+    ArtifactVersion, Claim, Commit, Committed, Due, Heard, HeldLease, ListPage, ListQuery, Rotation, Scope, Snapshot,
     SnapshotQuery, Store, StoreError, StoredEvent, StoredMessage, TaskMark,
 };
 
-use crate::store::{Mutation, Shared, give_way};
+use crate::bells::Ear;
+use crate::store::{Mutation, Shared, Writer, give_way};
 use crate::{Dice, Weather};
 
 #[derive(Debug)]
 pub(crate) struct Link {
-    pub instance: u64,
+    instance: u64,
+    store: Arc<dyn Store>,
     shared: Arc<Shared>,
+    /// How it hears of other instances, if it does.
+    ear: Option<Arc<Ear>>,
     state: Mutex<State>,
 }
 
@@ -53,9 +57,15 @@ enum Call {
 }
 
 impl Link {
-    pub fn new(instance: u64, shared: Arc<Shared>, dice: Dice, weather: Weather) -> Arc<Self> {
+    /// The way of an instance to its store.
+    pub fn new(writer: Writer, shared: Arc<Shared>, ear: Option<Arc<Ear>>, dice: Dice, weather: Weather) -> Arc<Self> {
         let state = State { dice, weather, cut_until: 0, renewals_fail_until: 0, busy_until: 0 };
-        Arc::new(Self { instance, shared, state: Mutex::new(state) })
+        let Writer { instance, store } = writer;
+        Arc::new(Self { instance, store, shared, ear, state: Mutex::new(state) })
+    }
+
+    fn writer(&self) -> Writer {
+        Writer { instance: self.instance, store: Arc::clone(&self.store) }
     }
 
     fn state(&self) -> MutexGuard<'_, State> {
@@ -164,12 +174,18 @@ impl Link {
         answer
     }
 
-    async fn read<T: Send>(
-        &self,
-        name: &str,
-        work: impl Future<Output = Result<T, StoreError>> + Send,
-    ) -> Result<T, StoreError> {
-        self.call(Call::Read, name, Waiting(work)).await
+    /// Reads, by what `work` makes of the store.
+    async fn read<T: Send + 'static, F>(&self, name: &'static str, work: F) -> Result<T, StoreError>
+    where
+        F: Future<Output = Result<T, StoreError>> + Send + 'static,
+    {
+        let shared = Arc::clone(&self.shared);
+        let work = async move { shared.sound(name, work.await) };
+        self.call(Call::Read, name, Reading { link: self, work }).await
+    }
+
+    fn parts(&self) -> (Arc<Shared>, Writer) {
+        (Arc::clone(&self.shared), self.writer())
     }
 }
 
@@ -181,11 +197,33 @@ trait AsyncWork<T>: Send {
     fn get_lost(self);
 }
 
-struct Waiting<F>(F);
+struct Reading<'a, F> {
+    link: &'a Link,
+    work: F,
+}
 
-impl<T, F: Future<Output = Result<T, StoreError>> + Send> AsyncWork<T> for Waiting<F> {
+impl<T: Send + 'static, F> AsyncWork<T> for Reading<'_, F>
+where
+    F: Future<Output = Result<T, StoreError>> + Send + 'static,
+{
     fn run(self) -> impl Future<Output = Result<T, StoreError>> + Send {
-        self.0
+        self.link.shared.calls.make(self.work)
+    }
+
+    fn get_lost(self) {}
+}
+
+/// Leases on their way to be renewed.
+struct Renewing<'a> {
+    link: &'a Link,
+    leases: Vec<HeldLease>,
+    until: Timestamp,
+}
+
+impl AsyncWork<Vec<TaskId>> for Renewing<'_> {
+    async fn run(self) -> Result<Vec<TaskId>, StoreError> {
+        let (shared, writer) = self.link.parts();
+        self.link.shared.calls.finish(shared.renew(writer, self.leases, self.until)).await
     }
 
     fn get_lost(self) {}
@@ -217,7 +255,10 @@ struct UnderWay<'a> {
 impl AsyncWork<Committed> for UnderWay<'_> {
     async fn run(mut self) -> Result<Committed, StoreError> {
         match self.commit.take() {
-            Some(commit) => self.link.shared.commit(self.link.instance, commit),
+            Some(commit) => {
+                let (shared, writer) = self.link.parts();
+                self.link.shared.calls.finish(shared.commit(writer, commit)).await
+            }
             None => Err(failed("there is nothing to commit")),
         }
     }
@@ -233,7 +274,7 @@ impl Drop for UnderWay<'_> {
             && !std::thread::panicking()
         {
             let later = self.link.state().weather.slowest_millis;
-            self.link.shared.leave(self.link.instance, commit, later.max(1));
+            self.link.shared.leave(self.link.writer(), commit, later.max(1));
         }
     }
 }
@@ -246,11 +287,13 @@ impl Store for Link {
     }
 
     async fn load(&self, scope: &Scope, task_id: &TaskId) -> Result<Option<TaskHead>, StoreError> {
-        self.read("load", self.shared.memory.load(scope, task_id)).await
+        let (store, scope, task_id) = (Arc::clone(&self.store), scope.clone(), task_id.clone());
+        self.read("load", async move { store.load(&scope, &task_id).await }).await
     }
 
     async fn scope_of(&self, task_id: &TaskId) -> Result<Option<Scope>, StoreError> {
-        self.read("scope of", self.shared.memory.scope_of(task_id)).await
+        let (store, task_id) = (Arc::clone(&self.store), task_id.clone());
+        self.read("scope of", async move { store.scope_of(&task_id).await }).await
     }
 
     async fn snapshot(
@@ -259,7 +302,8 @@ impl Store for Link {
         task_id: &TaskId,
         query: SnapshotQuery,
     ) -> Result<Option<Snapshot>, StoreError> {
-        self.read("snapshot", self.shared.memory.snapshot(scope, task_id, query)).await
+        let (store, scope, task_id) = (Arc::clone(&self.store), scope.clone(), task_id.clone());
+        self.read("snapshot", async move { store.snapshot(&scope, &task_id, query).await }).await
     }
 
     async fn accepted(
@@ -269,19 +313,23 @@ impl Store for Link {
         _now: Timestamp,
     ) -> Result<Option<(TaskId, [u8; 32])>, StoreError> {
         let now = self.shared.now();
-        self.read("accepted", self.shared.memory.accepted(scope, message_id, now)).await
+        let (store, scope, message_id) = (Arc::clone(&self.store), scope.clone(), message_id.clone());
+        self.read("accepted", async move { store.accepted(&scope, &message_id, now).await }).await
     }
 
     async fn events_after(&self, task_id: &TaskId, after: u64, limit: usize) -> Result<Vec<StoredEvent>, StoreError> {
-        self.read("events", self.shared.memory.events_after(task_id, after, limit)).await
+        let (store, task_id) = (Arc::clone(&self.store), task_id.clone());
+        self.read("events", async move { store.events_after(&task_id, after, limit).await }).await
     }
 
     async fn messages(&self, task_id: &TaskId, ordinals: &[u64]) -> Result<Vec<StoredMessage>, StoreError> {
-        self.read("messages", self.shared.memory.messages(task_id, ordinals)).await
+        let (store, task_id, ordinals) = (Arc::clone(&self.store), task_id.clone(), ordinals.to_vec());
+        self.read("messages", async move { store.messages(&task_id, &ordinals).await }).await
     }
 
     async fn list(&self, query: ListQuery) -> Result<ListPage, StoreError> {
-        self.read("list", self.shared.memory.list(query)).await
+        let store = Arc::clone(&self.store);
+        self.read("list", async move { store.list(query).await }).await
     }
 
     async fn artifact_versions(
@@ -292,7 +340,9 @@ impl Store for Link {
         before: Option<u64>,
         limit: usize,
     ) -> Result<Option<Vec<ArtifactVersion>>, StoreError> {
-        let work = self.shared.memory.artifact_versions(scope, task_id, artifact_id, before, limit);
+        let store = Arc::clone(&self.store);
+        let (scope, task_id, artifact_id) = (scope.clone(), task_id.clone(), artifact_id.clone());
+        let work = async move { store.artifact_versions(&scope, &task_id, &artifact_id, before, limit).await };
         self.read("artifact versions", work).await
     }
 
@@ -303,17 +353,20 @@ impl Store for Link {
         artifact_id: &ArtifactId,
         version: Option<u64>,
     ) -> Result<Option<(u64, wire::Artifact)>, StoreError> {
-        self.read("artifact", self.shared.memory.artifact(scope, task_id, artifact_id, version)).await
+        let store = Arc::clone(&self.store);
+        let (scope, task_id, artifact_id) = (scope.clone(), task_id.clone(), artifact_id.clone());
+        self.read("artifact", async move { store.artifact(&scope, &task_id, &artifact_id, version).await }).await
     }
 
     async fn renew(&self, leases: &[HeldLease], _now: Timestamp, until: Timestamp) -> Result<Vec<TaskId>, StoreError> {
-        self.call(Call::Renew, "renew", Waiting(async { self.shared.renew(self.instance, leases, until) })).await
+        self.call(Call::Renew, "renew", Renewing { link: self, leases: leases.to_vec(), until }).await
     }
 
     async fn due(&self, _now: Timestamp, limit: usize, rotation: Rotation) -> Result<Due, StoreError> {
-        let work = async {
-            let mut due = self.shared.memory.due(self.shared.now(), limit, rotation).await?;
-            if self.shared.mutation == Some(Mutation::ForgetLostWorker) {
+        let (shared, Writer { store, .. }) = self.parts();
+        let work = async move {
+            let mut due = store.due(shared.now(), limit, rotation).await?;
+            if shared.mutation == Some(Mutation::ForgetLostWorker) {
                 due.claims.retain(|claim| !claim.head.leased);
             }
             Ok(due)
@@ -322,25 +375,29 @@ impl Store for Link {
     }
 
     async fn next_due(&self) -> Result<Option<Timestamp>, StoreError> {
-        let work = async {
-            match self.shared.mutation {
+        let (shared, Writer { store, .. }) = self.parts();
+        let work = async move {
+            match shared.mutation {
                 Some(Mutation::ForgetLostWorker) => Ok(None),
-                _ => self.shared.memory.next_due().await,
+                _ => store.next_due().await,
             }
         };
         self.read("next due", work).await
     }
 
     async fn backlog(&self) -> Result<u64, StoreError> {
-        self.read("backlog", self.shared.memory.backlog()).await
+        let store = Arc::clone(&self.store);
+        self.read("backlog", async move { store.backlog().await }).await
     }
 
     async fn expire_leases(&self, _now: Timestamp) -> Result<u64, StoreError> {
-        self.read("expire leases", async { self.shared.expire_leases() }).await
+        let (shared, writer) = self.parts();
+        self.read("expire leases", shared.expire_leases(writer)).await
     }
 
     async fn checkpoint(&self, task_id: &TaskId) -> Result<Option<Bytes>, StoreError> {
-        self.read("checkpoint", async { self.shared.checkpoint(task_id) }).await
+        let (shared, writer) = self.parts();
+        self.read("checkpoint", shared.checkpoint(writer, task_id.clone())).await
     }
 
     async fn stale(
@@ -351,36 +408,66 @@ impl Store for Link {
         limit: usize,
     ) -> Result<Vec<Claim>, StoreError> {
         let now = self.shared.now();
-        self.read("stale", self.shared.memory.stale(states, before, now, limit)).await
+        let (store, states) = (Arc::clone(&self.store), states.to_vec());
+        self.read("stale", async move { store.stale(&states, before, now, limit).await }).await
     }
 
     async fn purge(&self, state: TaskState, before: Timestamp, limit: usize) -> Result<u64, StoreError> {
-        self.read("purge", self.shared.memory.purge(state, before, limit)).await
+        let store = Arc::clone(&self.store);
+        self.read("purge", async move { store.purge(state, before, limit).await }).await
     }
 
     async fn give_back(&self, bytes_max: u64) -> Result<u64, StoreError> {
-        self.read("give back", self.shared.memory.give_back(bytes_max)).await
+        let store = Arc::clone(&self.store);
+        self.read("give back", async move { store.give_back(bytes_max).await }).await
     }
 
     async fn marks(&self, task_ids: &[TaskId]) -> Result<Vec<TaskMark>, StoreError> {
-        let work = async {
-            match self.shared.mutation {
-                Some(Mutation::ForgetWakeUp) => Ok(Vec::new()),
-                _ => self.shared.memory.marks(task_ids).await,
+        let (shared, Writer { store, .. }) = self.parts();
+        let task_ids = task_ids.to_vec();
+        let work = async move {
+            match shared.mutation {
+                Some(Mutation::ForgetWakeUp) => Ok(task_ids.into_iter().map(never_changed).collect()),
+                _ => store.marks(&task_ids).await,
             }
         };
         self.read("marks", work).await
     }
 
     async fn compact(&self, before: Timestamp, limit: usize) -> Result<u64, StoreError> {
-        self.read("compact", self.shared.memory.compact(before, limit)).await
+        let store = Arc::clone(&self.store);
+        self.read("compact", async move { store.compact(before, limit).await }).await
+    }
+
+    fn is_shared(&self) -> bool {
+        self.ear.is_some()
+    }
+
+    async fn heard(&self) -> Heard {
+        loop {
+            let heard = match &self.ear {
+                Some(ear) if self.shared.mutation != Some(Mutation::ForgetWakeUp) => ear.heard().await,
+                Some(_) | None => std::future::pending().await,
+            };
+            // What comes while the way is cut is lost.
+            if self.state().cut_until <= self.shared.clock.millis() {
+                self.shared.trace.note(format_args!("{} heard {heard:?}", self.instance));
+                return heard;
+            }
+        }
     }
 
     async fn check(&self) -> Result<(), StoreError> {
-        self.read("check", self.shared.memory.check()).await
+        let store = Arc::clone(&self.store);
+        self.read("check", async move { store.check().await }).await
     }
 
     async fn close(&self) -> Result<(), StoreError> {
         Ok(())
     }
+}
+
+/// A task as one that is known to nobody to have changed.
+fn never_changed(task_id: TaskId) -> TaskMark {
+    TaskMark { task_id, version: 0, last_sequence: 0 }
 }

@@ -79,6 +79,9 @@ pub struct Scenario {
     pub seed: u64,
     /// How many instances there are at most; a single one ends all leases when it starts.
     pub instances: usize,
+    /// Whether each instance knows that there may be others: it lets leases run out by themselves, hears of what others did, and
+    /// looks for it.
+    pub shared: bool,
     /// How many workers each has.
     pub workers: usize,
     /// How often a turn may be tried.
@@ -113,6 +116,7 @@ impl Scenario {
         Self {
             seed,
             instances,
+            shared: false,
             workers: dice.pick(&[(2, 1), (2, 2), (4, 16)]).unwrap_or(2),
             attempts_max: dice.pick(&[(1, 1), (1, 2), (6, 3)]).unwrap_or(3),
             sleep_millis: dice.pick(&[(2, 100), (3, 1500), (2, 3 * LEASE_MILLIS)]).unwrap_or(1500),
@@ -120,6 +124,12 @@ impl Scenario {
             weather,
             ops: (0..length).map(|_| op(&mut dice)).collect(),
         }
+    }
+
+    /// The same, with instances that know that there may be others.
+    #[must_use]
+    pub fn shared(self) -> Self {
+        Self { shared: true, ..self }
     }
 }
 

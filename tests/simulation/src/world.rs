@@ -9,12 +9,14 @@ use longhaul_engine::{Config, Engine, EngineParts, IdSource, Retention, Scope, s
 use longhaul_protocol::{ContextId, MessageId, Owner, TaskId, Tenant, Timestamp};
 
 use crate::agent::SimAgent;
+use crate::bells::Bells;
 use crate::callers::{Asked, Callers, Letter, call};
 use crate::clock::Skewed;
 use crate::instance::Instance;
 use crate::link::Link;
 use crate::scenario::LEASE_MILLIS;
-use crate::store::{Mutation, Shared};
+use crate::store::{Mutation, Shared, Writer};
+use crate::stores::{Landing, Stores};
 use crate::{Dice, Op, Promise, Scenario, SimClock, Trace, Violation, Weather, checks, panics};
 
 /// What became of a run.
@@ -33,20 +35,29 @@ pub struct Outcome {
 /// How long it may take until everything is at rest when nothing fails any more.
 const QUIET_MILLIS_MAX: i64 = 300_000;
 
-/// Runs a scenario, on a store that breaks a promise if it is told to.
+/// Runs a scenario over a store in memory, on one that breaks a promise if it is told to. A seed gives the same run.
 #[must_use]
 pub fn run(scenario: &Scenario, mutation: Option<Mutation>, keeps_lines: bool) -> Outcome {
+    run_over(&Stores::in_memory(), scenario, mutation, keeps_lines)
+}
+
+/// As [`run`], over stores that nobody has used yet.
+#[must_use]
+pub fn run_over(stores: &Stores, scenario: &Scenario, mutation: Option<Mutation>, keeps_lines: bool) -> Outcome {
     let before = panics::count();
-    let mut world = World::new(scenario, mutation, keeps_lines);
+    let inspector = stores.open();
+    let mut world = World::new(stores, scenario, mutation, keeps_lines);
     for op in &scenario.ops {
         world.trace.note(format_args!("{op:?}"));
         world.apply(*op);
         world.settle();
     }
     world.come_to_rest();
-    checks::at_the_end(&world.shared, &world.callers, |number| world.instances.contains_key(&number));
+    checks::at_the_end(&world.shared, &*inspector, &world.callers, |number| world.instances.contains_key(&number));
     world.instances.clear();
-    let panics = panics::count() - before;
+    // What was under way ends before its store goes.
+    world.settle();
+    let panics = panics::count() - before + stores.panics();
     if panics > 0 {
         world.trace.broken(Promise::Sound, format!("{panics} panics"));
     }
@@ -56,6 +67,7 @@ pub fn run(scenario: &Scenario, mutation: Option<Mutation>, keeps_lines: bool) -
 }
 
 struct World<'a> {
+    stores: &'a Stores,
     scenario: &'a Scenario,
     clock: Arc<SimClock>,
     trace: Arc<Trace>,
@@ -66,22 +78,19 @@ struct World<'a> {
     instances: BTreeMap<u64, Instance>,
     started: u64,
     dice: Dice,
+    /// For what no seed decides: who goes on first of those whose calls were answered.
+    other_dice: Dice,
     weather: Weather,
 }
 
 impl<'a> World<'a> {
-    fn new(scenario: &'a Scenario, mutation: Option<Mutation>, keeps_lines: bool) -> Self {
+    fn new(stores: &'a Stores, scenario: &'a Scenario, mutation: Option<Mutation>, keeps_lines: bool) -> Self {
         let clock = SimClock::new();
         let trace = Trace::new(Arc::clone(&clock), keeps_lines);
-        let shared = Shared::new(
-            Arc::clone(&clock),
-            Arc::clone(&trace),
-            mutation,
-            scenario.instances == 1,
-            scenario.attempts_max,
-            Dice::of(scenario.seed, "store"),
-        );
+        let calls = stores.calls().clone();
+        let shared = Shared::new(calls, Arc::clone(&clock), Arc::clone(&trace), mutation, scenario);
         let mut world = Self {
+            stores,
             scenario,
             clock,
             trace,
@@ -92,6 +101,7 @@ impl<'a> World<'a> {
             instances: BTreeMap::new(),
             started: 0,
             dice: Dice::of(scenario.seed, "world"),
+            other_dice: Dice::of(scenario.seed, "answers"),
             weather: scenario.weather,
         };
         (0..scenario.instances).for_each(|_| world.start());
@@ -105,8 +115,11 @@ impl<'a> World<'a> {
         }
         self.started += 1;
         let number = self.started;
-        let dice = Dice::of(self.scenario.seed, &format!("link {number}"));
-        let link = Link::new(number, Arc::clone(&self.shared), dice, self.weather);
+        let dice = |of: &str| Dice::of(self.scenario.seed, &format!("{of} {number}"));
+        let listen = |bells: &Bells| bells.listen(number, Arc::clone(&self.clock), dice("ear"));
+        let ear = self.shared.bells.as_ref().map(listen);
+        let writer = Writer { instance: number, store: self.stores.open() };
+        let link = Link::new(writer, Arc::clone(&self.shared), ear, dice("link"), self.weather);
         let agent = SimAgent {
             seed: self.scenario.seed,
             clock: Arc::clone(&self.clock),
@@ -274,10 +287,30 @@ impl<'a> World<'a> {
         calls.iter_mut().filter(|call| call.instance == number).for_each(|call| call.going_down = true);
     }
 
-    /// Lets every instance that does not stand still run until it can't go on by itself.
+    /// Lets every instance that does not stand still run until it can't go on by itself, and no call is under way.
     fn settle(&mut self) {
+        let calls = self.stores.calls();
+        let mut landed = calls.landed();
+        let mut dice = self.dice.clone();
+        self.run_instances(&mut dice);
+        self.dice = dice;
+        loop {
+            match calls.wait_beyond(landed) {
+                Landing::Answered => {}
+                Landing::NoneUnderWay => return,
+                Landing::Stuck => return self.trace.broken(Promise::Sound, "the store does not answer"),
+            }
+            landed = calls.landed();
+            let mut dice = self.other_dice.clone();
+            self.run_instances(&mut dice);
+            self.other_dice = dice;
+        }
+    }
+
+    /// Lets every instance that does not stand still run until it can't go on by itself.
+    fn run_instances(&mut self, dice: &mut Dice) {
         let mut numbers: Vec<u64> = self.instances.keys().copied().collect();
-        while let Some(place) = self.dice.place(numbers.len()) {
+        while let Some(place) = dice.place(numbers.len()) {
             let number = numbers.swap_remove(place);
             let Some(instance) = self.instances.get(&number).filter(|instance| !instance.is_paused()) else { continue };
             instance.run();

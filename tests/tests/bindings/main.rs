@@ -1,7 +1,7 @@
-//! One list of scenarios, run through JSON-RPC, HTTP+JSON and gRPC on each store: what comes out has
-//! to be right, and the same six times.
+//! One list of scenarios, run through JSON-RPC, HTTP+JSON and gRPC on each store, in PostgreSQL with three
+//! instances of which any gets each request: what comes out has to be right, and the same nine times.
 //!
-//! Ids and times are replaced by the order of their appearance. Each run has a server of its own.
+//! Ids and times are replaced by the order of their appearance. Each run has a server, or instances, of its own.
 
 #![expect(clippy::indexing_slicing, clippy::panic, clippy::unwrap_used, reason = "a test fails by panicking")]
 
@@ -17,7 +17,9 @@ use std::time::Duration;
 
 use longhaul_tests::normal::Normal;
 use longhaul_tests::task::{id_of, state_of};
-use longhaul_tests::{Binding, Call, CallError, Client, Event, Operation, Refusal, Server, Store, until};
+use longhaul_tests::{
+    Binding, Call, CallError, Client, Event, Fleet, Instances, Launch, Operation, Refusal, Server, Store, until,
+};
 use serde_json::{Value, json};
 use tokio::task::{JoinSet, LocalSet};
 
@@ -35,9 +37,42 @@ use scenarios;
 
 type Steps<'a> = Pin<Box<dyn Future<Output = ()> + 'a>>;
 
+/// Who answers.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+enum Place {
+    Memory,
+    Sqlite,
+    ThreeInstances,
+}
+
+/// What runs there.
+#[expect(dead_code, reason = "it runs until it is dropped")]
+enum Running {
+    Server(Server),
+    Fleet(Fleet),
+}
+
+impl Place {
+    async fn start(self) -> (Running, Instances) {
+        let store = match self {
+            Self::Memory => Store::Memory,
+            Self::Sqlite => Store::Sqlite,
+            Self::ThreeInstances => {
+                let fleet = Fleet::start(Launch::postgres("")).await;
+                let instances = fleet.instances();
+                return (Running::Fleet(fleet), instances);
+            }
+        };
+        let server = Server::start(store).await;
+        let addr = server.addr();
+        (Running::Server(server), addr.into())
+    }
+}
+
 /// One run of a scenario: a client of one binding, and what it was told so far.
 struct Session {
-    server: Server,
+    place: Place,
+    instances: Instances,
     client: Client,
     normal: Normal,
     record: Vec<Value>,
@@ -46,7 +81,7 @@ struct Session {
 impl Session {
     /// Another client of the same binding.
     fn other(&self) -> Client {
-        Client::new(self.client.binding(), self.server.addr())
+        Client::new(self.client.binding(), &self.instances)
     }
 
     /// Notes what has to be the same in each run.
@@ -129,7 +164,7 @@ impl Session {
 impl Drop for Session {
     fn drop(&mut self) {
         if std::thread::panicking() {
-            eprintln!("--- this was {:?} on {:?}", self.client.binding(), self.server);
+            eprintln!("--- this was {:?} on {:?}", self.client.binding(), self.place);
         }
     }
 }
@@ -150,19 +185,21 @@ async fn compare(scenario: fn(&mut Session) -> Steps<'_>) {
 /// What each run noted, by its name.
 async fn run_all(scenario: fn(&mut Session) -> Steps<'_>) -> Vec<(String, Vec<Value>)> {
     let mut runs = JoinSet::new();
-    for store in [Store::Memory, Store::Sqlite] {
+    for place in [Place::Memory, Place::Sqlite, Place::ThreeInstances] {
         for binding in Binding::ALL {
             runs.spawn_local(async move {
-                let server = Server::start(store).await;
+                let (running, instances) = place.start().await;
                 let mut session = Session {
-                    client: Client::new(binding, server.addr()),
-                    server,
+                    place,
+                    client: Client::new(binding, &instances),
+                    instances,
                     normal: Normal::default(),
                     record: Vec::new(),
                 };
                 scenario(&mut session).await;
+                drop(running);
                 let record = std::mem::take(&mut session.record);
-                (format!("{binding:?} on {}", store.name()), record)
+                (format!("{binding:?} on {place:?}"), record)
             });
         }
     }

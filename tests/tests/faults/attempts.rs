@@ -2,11 +2,10 @@
 
 use std::time::Duration;
 
+use longhaul_tests::steps::{client, lines, reaches, reason_of, send, whole_log};
 use longhaul_tests::task::text_of;
 use longhaul_tests::{Launch, Server, TestAgent, until};
 use tokio::time::Instant;
-
-use crate::support::{client, lines, reaches, reason_of, send, whole_log};
 
 const PATIENCE: Duration = Duration::from_secs(30);
 

@@ -6,11 +6,10 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use longhaul_protocol::Timestamp;
 use longhaul_tests::server::Folder;
+use longhaul_tests::steps::{client, count, reaches, send, task, whole_log};
 use longhaul_tests::task::{id_of, is_terminal, say, state_of};
 use longhaul_tests::{Client, Launch, Operation, Server, until};
 use serde_json::Value;
-
-use crate::support::{client, count, reaches, send, task, whole_log};
 
 const PATIENCE: Duration = Duration::from_secs(30);
 const JUMP_SECONDS: i64 = 600;

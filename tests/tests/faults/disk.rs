@@ -2,13 +2,12 @@
 
 use std::time::Duration;
 
+use longhaul_tests::steps::{client, get, task, whole_log};
 use longhaul_tests::task::{id_of, is_terminal, message, say, state_of};
 use longhaul_tests::{Binding, Call, CallError, Client, Launch, Operation, Refusal, Server, Store, until};
 use rustix::process::{Pid, Resource, Rlimit, prlimit};
 use serde_json::{Value, json};
 use tokio::task::JoinSet;
-
-use crate::support::{client, get, task, whole_log};
 
 const PATIENCE: Duration = Duration::from_secs(30);
 

@@ -2,12 +2,12 @@
 
 use std::time::Duration;
 
+use longhaul_tests::steps::{client, is_alive, lines, reaches, reason_of, send, task, whole_log};
 use longhaul_tests::{Launch, Server, TestAgent, until};
 use rustix::process::Signal;
 use tokio::time::Instant;
 
 use crate::disk::{limit_files, small_disk};
-use crate::support::{client, is_alive, lines, reaches, reason_of, send, task, whole_log};
 
 const PATIENCE: Duration = Duration::from_secs(30);
 

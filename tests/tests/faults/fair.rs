@@ -1,13 +1,12 @@
 //! Who has one task does not wait for who has thousands, and a line that is too long takes nobody in.
 
 use longhaul_tests::http::{Connection, Request};
+use longhaul_tests::steps::client;
 use longhaul_tests::task::{say, say_and_leave, state_of};
 use longhaul_tests::{Binding, Call, Client, Launch, Operation, Server};
 use serde_json::{Value, json};
 use tokio::task::JoinSet;
 use tokio::time::Instant;
-
-use crate::support::client;
 
 /// How many tasks the greedy caller has.
 const MANY: usize = 2000;

@@ -3,11 +3,10 @@
 use std::path::PathBuf;
 use std::time::Duration;
 
+use longhaul_tests::steps::{client, is_alive, lines, reaches, reason_of, send, task, whole_log};
 use longhaul_tests::task::{say, say_to, state_of, text_of};
 use longhaul_tests::{Call, Launch, Operation, Server, TestAgent, until};
 use serde_json::json;
-
-use crate::support::{client, is_alive, lines, reaches, reason_of, send, task, whole_log};
 
 const PATIENCE: Duration = Duration::from_secs(40);
 

@@ -18,5 +18,4 @@ mod limits;
 mod operator;
 mod poison;
 mod races;
-mod support;
 mod zombie;

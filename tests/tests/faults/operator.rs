@@ -3,14 +3,13 @@
 use std::time::Duration;
 
 use longhaul_tests::server::binary;
+use longhaul_tests::steps::{client, count, reaches, reason_of, send, task, whole_log};
 use longhaul_tests::task::{say, state_of};
 use longhaul_tests::{Binding, Client, Launch, Operation, Server, until};
 use serde_json::{Value, json};
 use tokio::process::Command;
 use tokio::task::JoinSet;
 use tokio::time::Instant;
-
-use crate::support::{client, count, reaches, reason_of, send, task, whole_log};
 
 const PATIENCE: Duration = Duration::from_secs(40);
 

@@ -2,9 +2,8 @@
 
 use std::time::Duration;
 
+use longhaul_tests::steps::{client, lines, reaches, reason_of, send, whole_log};
 use longhaul_tests::{Launch, Server, TestAgent, until};
-
-use crate::support::{client, lines, reaches, reason_of, send, whole_log};
 
 #[tokio::test]
 async fn task_that_kills_its_server_has_failed_after_its_attempts_and_tells_of_each() {

@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use longhaul_tests::steps::{client, count, lines, reaches, send, task, whole_log};
 use longhaul_tests::task::{is_terminal, say_to, state_of, text_of};
 use longhaul_tests::{Binding, Call, CallError, Client, Launch, Operation, Server, TestAgent, until};
 use rustix::process::Signal;
@@ -9,7 +10,6 @@ use serde_json::{Value, json};
 use tokio::task::JoinSet;
 
 use crate::disk::{limit_files, small_disk};
-use crate::support::{client, count, lines, reaches, send, task, whole_log};
 
 const PATIENCE: Duration = Duration::from_secs(30);
 

@@ -2,11 +2,10 @@
 
 use std::time::Duration;
 
+use longhaul_tests::steps::{client, count, is_alive, lines, reaches, reason_of, send, task, whole_log};
 use longhaul_tests::task::{say, state_of, text_of};
 use longhaul_tests::{Binding, Call, Client, Launch, Operation, Server, TestAgent, until};
 use rustix::process::Signal;
-
-use crate::support::{client, count, is_alive, lines, reaches, reason_of, send, task, whole_log};
 
 const PATIENCE: Duration = Duration::from_secs(30);
 

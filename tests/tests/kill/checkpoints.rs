@@ -4,12 +4,10 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
 use longhaul_tests::task::{assert_numbered, fold, id_of, is_terminal, say_and_leave, state_of, text_of};
-use longhaul_tests::{Binding, Call, Client, Launch, Operation, Server, TestAgent, until};
+use longhaul_tests::{Binding, Call, Client, Launch, Operation, Server, TestAgent, seed, until};
 use rand::rngs::StdRng;
 use rand::{RngExt as _, SeedableRng as _};
 use serde_json::json;
-
-use crate::seed;
 
 const PATIENCE: Duration = Duration::from_secs(60);
 const TASKS: usize = 6;

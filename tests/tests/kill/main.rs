@@ -12,25 +12,17 @@
     reason = "a test fails by panicking"
 )]
 
-mod check;
 mod checkpoints;
-mod ledger;
-mod load;
 mod storm;
 
-use std::collections::BTreeMap;
 use std::time::Duration;
 
-use longhaul_tests::task::{say, text_of};
-use longhaul_tests::{Binding, Client, Operation, Server, Store};
+use longhaul_tests::promises::{Caller, Checker, Ledger, whole_texts};
+use longhaul_tests::{Server, Store, seed, setting};
 use rand::rngs::StdRng;
 use rand::{RngExt as _, SeedableRng as _};
 use tokio::task::JoinSet;
 use tokio::time::Instant;
-
-use check::Checker;
-use ledger::Ledger;
-use load::Caller;
 
 /// How many callers there are at once.
 const CALLERS: u64 = 8;
@@ -40,39 +32,11 @@ const KILLS: u32 = 25;
 const KILLS_MIN: u32 = 10;
 const TIME_MAX: Duration = Duration::from_secs(60);
 
-/// The numbers of chunks that agents are asked for.
-const CHUNKS: [u32; 4] = [1, 7, 40, 200];
-
-fn setting<T: std::str::FromStr>(name: &str) -> Option<T> {
-    let text = std::env::var(name).ok()?;
-    let value = text.parse().ok();
-    Some(value.unwrap_or_else(|| panic!("{name}={text} is no number")))
-}
-
-/// Where the choices of this run come from.
-fn seed() -> u64 {
-    let seed = setting("LONGHAUL_SEED").unwrap_or_else(rand::random);
-    println!("LONGHAUL_SEED={seed}");
-    seed
-}
-
-/// The text of each number of chunks, from runs that nobody disturbs.
-async fn whole_texts(server: &Server) -> BTreeMap<String, String> {
-    let mut client = Client::new(Binding::HttpJson, server.addr());
-    let mut texts = BTreeMap::new();
-    for count in CHUNKS {
-        let text = format!("chunks {count}");
-        let answer = client.ask(Operation::SendMessage, say(&text)).await;
-        texts.insert(text, text_of(&answer["task"]));
-    }
-    texts
-}
-
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn what_was_told_before_a_kill_holds_after_it() {
     let mut dice = StdRng::seed_from_u64(seed());
     let mut server = Server::start(Store::Sqlite).await;
-    let checker = Checker::new(server.addr(), whole_texts(&server).await);
+    let checker = Checker::new(server.addr(), whole_texts(server.addr()).await);
     let ledger = Ledger::default();
 
     let begun = Instant::now();

@@ -2,16 +2,12 @@
 
 use std::time::Duration;
 
-use longhaul_tests::{Server, Store};
+use longhaul_tests::promises::{Caller, Checker, Ledger, whole_texts};
+use longhaul_tests::{Server, Store, seed, setting};
 use rand::rngs::StdRng;
 use rand::{RngExt as _, SeedableRng as _};
 use tokio::task::JoinSet;
 use tokio::time::Instant;
-
-use crate::check::Checker;
-use crate::ledger::Ledger;
-use crate::load::Caller;
-use crate::{seed, setting, whole_texts};
 
 /// How many kills there are in all: with those of the other tests there are 200 and more.
 const KILLS: u32 = 192;
@@ -31,7 +27,7 @@ const LIFE_MAX: u64 = 200;
 /// Kills a server again and again, and checks after each round; answers how many tasks were known in the end.
 async fn lane(mut dice: StdRng, kills: u32) -> usize {
     let mut server = Server::start(Store::Sqlite).await;
-    let checker = Checker::new(server.addr(), whole_texts(&server).await);
+    let checker = Checker::new(server.addr(), whole_texts(server.addr()).await);
     let ledger = Ledger::default();
     for round in 0..kills.div_ceil(LIVES) {
         let context = format!("round {round}");

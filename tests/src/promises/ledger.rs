@@ -1,11 +1,13 @@
 //! What callers were told.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
 
-use longhaul_tests::Event;
-use longhaul_tests::task::{id_of, is_terminal, state_of};
 use serde_json::Value;
+
+use crate::Event;
+use crate::task::{id_of, is_terminal, state_of};
 
 /// What is known of one task.
 #[derive(Clone, Debug, Default)]
@@ -30,13 +32,20 @@ pub struct Known {
 
 /// All that is known, shared by the callers.
 #[derive(Clone, Debug, Default)]
-pub struct Ledger(Arc<Mutex<BTreeMap<String, Known>>>);
+pub struct Ledger {
+    tasks: Arc<Mutex<BTreeMap<String, Known>>>,
+    repeated: Arc<AtomicU64>,
+}
 
 impl Ledger {
     /// Notes a task as it was told: in the answer of `text`'s send, of which `message` is the id, or
     /// as read later (`None`).
+    ///
+    /// # Panics
+    ///
+    /// When its final status is another than the one that was told before.
     pub fn note(&self, context: &str, sent: Option<(&str, &str)>, task: &Value) {
-        let mut all = self.0.lock().unwrap();
+        let mut all = self.tasks.lock().unwrap();
         let known = all.entry(id_of(task)).or_default();
         if let Some((text, message)) = sent {
             context.clone_into(&mut known.context);
@@ -52,8 +61,12 @@ impl Ledger {
     }
 
     /// Notes an item of a task's stream.
+    ///
+    /// # Panics
+    ///
+    /// When the same event was told otherwise before.
     pub fn note_event(&self, id: &str, event: &Event) {
-        let mut all = self.0.lock().unwrap();
+        let mut all = self.tasks.lock().unwrap();
         let known = all.get_mut(id).expect("a stream is of a known task");
         let sequence = event.sequence.expect("an event has a number");
         if let Some(task) = event.data.get("task") {
@@ -77,29 +90,42 @@ impl Ledger {
     /// Counts a kill for the tasks of this context that were neither known to have ended nor to wait
     /// for their caller, and returns how many those were.
     pub fn count_kill(&self, context: &str) -> usize {
-        let mut all = self.0.lock().unwrap();
+        let mut all = self.tasks.lock().unwrap();
         let open = all
             .values_mut()
             .filter(|known| known.context == context && known.ended.is_none() && known.question.is_none());
         open.map(|known| known.kills += 1).count()
     }
 
+    /// Counts a request that had no answer, or was refused for now, and is made again.
+    pub(super) fn count_repeated(&self) {
+        self.repeated.fetch_add(1, Ordering::Relaxed);
+    }
+
+    /// How many requests were made again.
+    #[must_use]
+    pub fn repeated(&self) -> u64 {
+        self.repeated.load(Ordering::Relaxed)
+    }
+
     /// The ids of all tasks, or of those of a context.
+    #[must_use]
     pub fn ids(&self, context: Option<&str>) -> BTreeSet<String> {
-        let all = self.0.lock().unwrap();
+        let all = self.tasks.lock().unwrap();
         let of_context = |known: &Known| context.is_none_or(|context| known.context == context);
         let found = all.iter().filter(|(_, known)| of_context(known));
         found.map(|(id, _)| id.clone()).collect()
     }
 
     /// What is known of a task.
+    #[must_use]
     pub fn get(&self, id: &str) -> Known {
-        self.0.lock().unwrap()[id].clone()
+        self.tasks.lock().unwrap()[id].clone()
     }
 
     /// Changes what is known of a task.
     pub fn change(&self, id: &str, change: impl FnOnce(&mut Known)) {
-        change(self.0.lock().unwrap().get_mut(id).expect("the task is known"));
+        change(self.tasks.lock().unwrap().get_mut(id).expect("the task is known"));
     }
 }
 
@@ -112,6 +138,7 @@ fn note_end(known: &mut Known, status: &Value) {
 }
 
 /// Whether a task waits for its caller or has ended.
+#[must_use]
 pub fn rests(task: &Value) -> bool {
     matches!(state_of(task), "INPUT_REQUIRED" | "AUTH_REQUIRED") || is_terminal(state_of(task))
 }

@@ -1,17 +1,19 @@
-//! What these tests ask again and again.
+//! What tests ask again and again.
 
 use std::net::SocketAddr;
 use std::path::Path;
 use std::time::Duration;
 
-use longhaul_tests::http::{Answer, Connection, Request};
-use longhaul_tests::task::{assert_numbered, fold, id_of, is_terminal, say_and_leave, state_of};
-use longhaul_tests::{Binding, Call, Client, Event, Operation, until};
 use serde_json::{Value, json};
 
+use crate::http::{Answer, Connection, Request};
+use crate::task::{assert_numbered, fold, id_of, is_terminal, say_and_leave, state_of};
+use crate::{Binding, Call, Client, Event, Instances, Operation, until};
+
 /// A client that reads the stored bytes.
-pub fn client(addr: SocketAddr) -> Client {
-    Client::new(Binding::HttpJson, addr)
+#[must_use]
+pub fn client(instances: impl Into<Instances>) -> Client {
+    Client::new(Binding::HttpJson, instances)
 }
 
 /// Sends without waiting, and answers the task's id.
@@ -25,6 +27,10 @@ pub async fn task(client: &mut Client, id: &str) -> Value {
 }
 
 /// Waits until the task is in this state.
+///
+/// # Panics
+///
+/// When it ends in another one, or not in time.
 pub async fn reaches(client: &mut Client, id: &str, state: &str, limit: Duration) -> Value {
     let what = format!("task {id} becomes {state}");
     until(limit, &what, async || {
@@ -44,6 +50,10 @@ pub async fn count(client: &mut Client, state: &str) -> u64 {
 }
 
 /// The whole log of a task that has ended: without gap, with one end, and the task is its fold.
+///
+/// # Panics
+///
+/// When it is not.
 pub async fn whole_log(client: &mut Client, task: &Value) -> Vec<Event> {
     let call = Call::new(Operation::SubscribeToTask, json!({"id": task["id"]})).after(1);
     let log = client.follow(&call).await.rest().await;
@@ -57,6 +67,7 @@ pub async fn whole_log(client: &mut Client, task: &Value) -> Vec<Event> {
 }
 
 /// The words of the status message.
+#[must_use]
 pub fn reason_of(task: &Value) -> &str {
     task["status"]["message"]["parts"][0]["text"].as_str().unwrap_or_default()
 }
@@ -68,12 +79,14 @@ pub async fn get(addr: SocketAddr, path: &str) -> Answer {
 }
 
 /// The lines that agents wrote to a file.
+#[must_use]
 pub fn lines(path: &Path) -> Vec<String> {
     let text = std::fs::read_to_string(path).unwrap_or_default();
     text.lines().map(str::to_owned).collect()
 }
 
 /// Whether a process is there and has not ended.
+#[must_use]
 pub fn is_alive(pid: &str) -> bool {
     let stat = std::fs::read_to_string(format!("/proc/{pid}/stat")).unwrap_or_default();
     let state = stat.rsplit_once(") ").and_then(|(_, rest)| rest.chars().next());

@@ -1,18 +1,17 @@
 //! What has to hold after a restart.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::Duration;
 
-use longhaul_tests::task::{assert_numbered, fold, id_of, is_terminal, say_to, state_of, text_of};
-use longhaul_tests::{Binding, Call, Client, Event, Operation, until};
 use rand::RngExt as _;
 use rand::rngs::StdRng;
 use serde_json::{Value, json};
 use tokio::task::JoinSet;
 
-use crate::ledger::{Known, Ledger, rests};
+use super::ledger::{Known, Ledger, rests};
+use crate::task::{assert_numbered, fold, id_of, is_terminal, say_to, state_of, text_of};
+use crate::{Binding, Call, Client, Event, Instances, Operation, until};
 
 /// How long tasks may take to come to rest after a restart.
 const REST_MAX: Duration = Duration::from_secs(45);
@@ -24,21 +23,27 @@ const ATTEMPTS_MAX: u32 = 3;
 const CHECKERS: usize = 4;
 
 /// Checks tasks against what is known of them.
-#[derive(Clone)]
+#[derive(Clone, Debug)]
 pub struct Checker {
-    addr: SocketAddr,
+    instances: Instances,
     whole_texts: Arc<BTreeMap<String, String>>,
 }
 
 impl Checker {
-    pub fn new(addr: SocketAddr, whole_texts: BTreeMap<String, String>) -> Self {
-        let whole_texts = Arc::new(whole_texts);
-        Self { addr, whole_texts }
+    /// Checks what these instances say. `whole_texts` has the text of each artifact that must be whole, by what was
+    /// asked for.
+    #[must_use]
+    pub fn new(instances: impl Into<Instances>, whole_texts: BTreeMap<String, String>) -> Self {
+        Self { instances: instances.into(), whole_texts: Arc::new(whole_texts) }
     }
 
     /// Everything that was told in this round holds, and nothing of it is stuck.
+    ///
+    /// # Panics
+    ///
+    /// When something does not.
     pub async fn check_round(&self, ledger: &Ledger, context: &str, dice: &mut StdRng) {
-        let mut client = Client::new(Binding::HttpJson, self.addr);
+        let mut client = Client::new(Binding::HttpJson, &self.instances);
         all_rest(&mut client, context).await;
         let listed = walk(&mut client, json!({"contextId": context, "pageSize": 100})).await;
         let known = ledger.ids(Some(context));
@@ -51,7 +56,7 @@ impl Checker {
             let share: Vec<(String, bool)> = share.iter().map(|id| (id.clone(), dice.random())).collect();
             let (checker, ledger) = (self.clone(), ledger.clone());
             checks.spawn(async move {
-                let mut client = Client::new(Binding::HttpJson, checker.addr);
+                let mut client = Client::new(Binding::HttpJson, &checker.instances);
                 for (id, answer) in share {
                     checker.check_task(&mut client, &ledger, &id, answer).await;
                 }
@@ -60,9 +65,27 @@ impl Checker {
         checks.join_all().await;
     }
 
+    /// Every task of this context is known, and no message made two: for callers who repeat what had no
+    /// answer until it has one.
+    ///
+    /// # Panics
+    ///
+    /// When a repeated send has made a second task.
+    pub async fn check_none_doubled(&self, ledger: &Ledger, context: &str) {
+        let mut client = Client::new(Binding::HttpJson, &self.instances);
+        let listed = walk(&mut client, json!({"contextId": context, "pageSize": 100})).await;
+        let known = ledger.ids(Some(context));
+        let unknown: Vec<&String> = listed.difference(&known).collect();
+        assert!(unknown.is_empty(), "tasks that nobody was told of: {unknown:?}");
+    }
+
     /// At last: everything that was ever told still holds.
+    ///
+    /// # Panics
+    ///
+    /// When something does not.
     pub async fn check_all(&self, ledger: &Ledger) {
-        let mut client = Client::new(Binding::Grpc, self.addr);
+        let mut client = Client::new(Binding::Grpc, &self.instances);
         for id in ledger.ids(None) {
             let known = ledger.get(&id);
             let task = client.ask(Operation::GetTask, json!({"id": id})).await;
@@ -188,6 +211,10 @@ fn check_log(known: &Known, task: &Value, log: &[Event]) {
         let event = log.get(index).unwrap_or_else(|| panic!("event {sequence} is lost: {task}"));
         assert_eq!(event.text, *text, "event {sequence} has changed: {task}");
     }
+    let told = |is: fn(&str) -> bool| log.iter().filter(|event| is(state_of(&event.data))).count();
+    assert!(told(is_terminal) <= 1, "a task has ended twice: {log:?}");
+    // Its agent asks once, however often its turn was run.
+    assert!(known.text != "input" || told(|state| state == "INPUT_REQUIRED") <= 1, "a turn has ended twice: {log:?}");
     if is_terminal(state_of(task)) {
         let folded = fold(log);
         assert_eq!(folded["status"], task["status"]);
