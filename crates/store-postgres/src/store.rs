@@ -7,11 +7,11 @@ use async_trait::async_trait;
 use bytes::Bytes;
 use longhaul_lifecycle::TaskHead;
 use longhaul_protocol::{ArtifactId, MessageId, TaskId, TaskState, Timestamp, wire};
-use longhaul_store::{
-    ArtifactVersion, Commit, Committed, Due, EncodedCommit, Heard, HeldLease, ListPage, ListQuery, Rotation, Scope, Snapshot,
-    SnapshotQuery, Store, StoreError, StoredEvent, StoredMessage, TaskMark, shard_of_task,
-};
 use longhaul_store::Claim;
+use longhaul_store::{
+    ArtifactVersion, Commit, Committed, Due, EncodedCommit, Heard, HeldLease, ListPage, ListQuery, Rotation, Scope,
+    Snapshot, SnapshotQuery, Store, StoreError, StoredEvent, StoredMessage, TaskMark, shard_of_task,
+};
 use tokio::sync::{mpsc, oneshot};
 use tokio::task::JoinHandle;
 use tokio::time::Instant;
@@ -305,7 +305,7 @@ impl Store for PostgresStore {
     }
 
     async fn purge(&self, state: TaskState, before: Timestamp, limit: usize) -> Result<u64, StoreError> {
-        self.read("remove tasks", crate::upkeep::purge(&self.database, &self.pool, &self.reader, state, before, limit)).await
+        self.read("remove tasks", crate::upkeep::purge(&self.pool, &self.reader, state, before, limit)).await
     }
 
     async fn compact(&self, before: Timestamp, limit: usize) -> Result<u64, StoreError> {

@@ -5,13 +5,15 @@ use std::collections::{BTreeMap, BTreeSet, HashMap};
 use longhaul_lifecycle::TaskHead;
 use longhaul_protocol::{ContextId, TaskId, TaskState, Timestamp};
 use longhaul_store::columns::{self, int};
-use longhaul_store::{Committed, Dedup, EncodedCommit, Expect, Scope, StoreError, TaskMark, is_compactable, shard_of_task, shard_of_text};
+use longhaul_store::{
+    Committed, Dedup, EncodedCommit, Expect, Scope, StoreError, TaskMark, is_compactable, shard_of_task, shard_of_text,
+};
 
 use super::known::{Key, Known};
 use super::rows::{
-    Accepted, AcceptedKey, AcceptedRow, CheckpointRow, Checkpoints, Columns, CountRow, CountRows, EventRow, Events, Extended,
-    ExtendedRow, MessageRow, Messages, Metadata, MetadataRow, NewTaskRow, NewTasks, NoLeaseRow, NoLeases, NoStatusRow,
-    NoStatuses, NotAccepted, StatusRow, Statuses, TaskRow, Tasks,
+    Accepted, AcceptedKey, AcceptedRow, CheckpointRow, Checkpoints, Columns, CountRow, CountRows, EventRow, Events,
+    Extended, ExtendedRow, MessageRow, Messages, Metadata, MetadataRow, NewTaskRow, NewTasks, NoLeaseRow, NoLeases,
+    NoStatusRow, NoStatuses, NotAccepted, StatusRow, Statuses, TaskRow, Tasks,
 };
 use crate::LeaseClock;
 use crate::counts::{self, Counts, shard_of_counts, to_column};
@@ -294,7 +296,8 @@ impl<'b> Batch<'b> {
             not_accepted: self.not_accepted,
             ..Written::default()
         };
-        let mut told = Told { marks: Vec::with_capacity(self.touched.len()), due: false, joined_line: self.joined_line };
+        let mut told =
+            Told { marks: Vec::with_capacity(self.touched.len()), due: false, joined_line: self.joined_line };
         for (key, touched) in &self.touched {
             let Some(known) = self.facts.tasks.get(key.id) else { continue };
             let mark = TaskMark {

@@ -1,5 +1,7 @@
 //! Leases: one step for all that are held here.
 
+use std::collections::BTreeSet;
+
 use longhaul_protocol::{TaskId, Timestamp};
 use longhaul_store::HeldLease;
 use longhaul_store::columns::int;
@@ -41,7 +43,11 @@ pub(crate) async fn renew(
         let mut over = renewed.into_iter();
         held.retain(|_| over.next() == Some(false));
     }
-    Ok(held.into_iter().map(|lease| lease.task_id.clone()).collect())
+    // Told in the order in which they were asked for.
+    let named = |lease: &'_ HeldLease| (lease.task_id.clone(), lease.epoch);
+    let over: BTreeSet<(TaskId, u64)> = held.into_iter().map(named).collect();
+    let lost = leases.iter().filter(|lease| over.contains(&named(lease)));
+    Ok(lost.map(|lease| lease.task_id.clone()).collect())
 }
 
 /// Writes something, to see whether the database takes it.

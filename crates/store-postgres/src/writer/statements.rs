@@ -4,18 +4,21 @@ pub(super) const BEGIN: &str = "BEGIN";
 pub(super) const COMMIT: &str = "COMMIT";
 
 /// Takes the tasks of a batch in the order of the places given, waiting for whoever has them.
-pub(super) const LOCK_TASKS: &str = "SELECT u.place, t.tenant, t.owner, t.context_id, t.state, t.version, t.last_sequence,
+pub(super) const LOCK_TASKS: &str =
+    "SELECT u.place, t.tenant, t.owner, t.context_id, t.state, t.version, t.last_sequence,
         t.epoch, t.leased, t.due_at, t.history, t.status
     FROM unnest($1::smallint[], $2::text[]) WITH ORDINALITY AS u (shard, id, place)
     JOIN task AS t ON t.shard = u.shard AND t.id = u.id
     ORDER BY u.place FOR NO KEY UPDATE OF t";
 /// The same for tasks that are to be begun: one that somebody has is being begun, or changed, by another.
-pub(super) const CLAIM_TASKS: &str = "SELECT u.place, t.tenant, t.owner, t.context_id, t.state, t.version, t.last_sequence,
+pub(super) const CLAIM_TASKS: &str =
+    "SELECT u.place, t.tenant, t.owner, t.context_id, t.state, t.version, t.last_sequence,
         t.epoch, t.leased, t.due_at, t.history, t.status
     FROM unnest($1::smallint[], $2::text[]) WITH ORDINALITY AS u (shard, id, place)
     JOIN task AS t ON t.shard = u.shard AND t.id = u.id
     ORDER BY u.place FOR NO KEY UPDATE OF t SKIP LOCKED";
-pub(super) const TASKS_THERE: &str = "SELECT u.place FROM unnest($1::smallint[], $2::text[]) WITH ORDINALITY AS u (shard, id, place)
+pub(super) const TASKS_THERE: &str =
+    "SELECT u.place FROM unnest($1::smallint[], $2::text[]) WITH ORDINALITY AS u (shard, id, place)
     JOIN task AS t ON t.shard = u.shard AND t.id = u.id";
 
 /// The renewed leases of tasks that were taken: asked when they are, so that none is older. Taken as well, for whoever acts because
@@ -72,14 +75,16 @@ pub(super) const INSERT_MESSAGES: &str = "INSERT INTO message (shard, task_id, o
 pub(super) const PUT_STATUSES: &str = "INSERT INTO task_status (shard, task_id, message)
     SELECT * FROM unnest($1::smallint[], $2::text[], $3::bytea[])
     ON CONFLICT (shard, task_id) DO UPDATE SET message = excluded.message";
-pub(super) const REMOVE_STATUSES: &str = "DELETE FROM task_status AS s USING unnest($1::smallint[], $2::text[]) AS u (shard, id)
+pub(super) const REMOVE_STATUSES: &str =
+    "DELETE FROM task_status AS s USING unnest($1::smallint[], $2::text[]) AS u (shard, id)
     WHERE s.shard = u.shard AND s.task_id = u.id";
 pub(super) const PUT_METADATA: &str = "INSERT INTO task_metadata (shard, task_id, metadata)
     SELECT * FROM unnest($1::smallint[], $2::text[], $3::bytea[])";
 pub(super) const PUT_CHECKPOINTS: &str = "INSERT INTO task_checkpoint (shard, task_id, data)
     SELECT * FROM unnest($1::smallint[], $2::text[], $3::bytea[])
     ON CONFLICT (shard, task_id) DO UPDATE SET data = excluded.data";
-pub(super) const REMOVE_LEASES: &str = "DELETE FROM lease AS l USING unnest($1::smallint[], $2::text[]) AS u (shard, id)
+pub(super) const REMOVE_LEASES: &str =
+    "DELETE FROM lease AS l USING unnest($1::smallint[], $2::text[]) AS u (shard, id)
     WHERE l.shard = u.shard AND l.task_id = u.id";
 pub(super) const INSERT_COUNTS: &str = "INSERT INTO task_count_delta
         (shard, tenant, owner, context_id, batch, n1, n2, n3, n4, n5, n6, n7, n8)

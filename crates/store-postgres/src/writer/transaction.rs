@@ -111,8 +111,11 @@ async fn ask<'b>(session: &Session, config: &PostgresConfig, needs: &Needs<'b>) 
     let held = TaskKeys::new(needs.tasks().into_iter().filter(|key| !needs.free.contains(key)));
     let messages: Vec<MessageKey<'b>> = needs.messages.iter().copied().collect();
     let message_shards: Vec<i16> = messages.iter().map(|key| key.0).collect();
-    let [tenants, owners, ids]: [Vec<&str>; 3] =
-        [messages.iter().map(|key| key.1).collect(), messages.iter().map(|key| key.2).collect(), messages.iter().map(|key| key.3).collect()];
+    let [tenants, owners, ids]: [Vec<&str>; 3] = [
+        messages.iter().map(|key| key.1).collect(),
+        messages.iter().map(|key| key.2).collect(),
+        messages.iter().map(|key| key.3).collect(),
+    ];
     let asked = [
         (statements::LOCK_TASKS, waits.params(), !waits.ids.is_empty()),
         (statements::CLAIM_TASKS, claims.params(), !claims.ids.is_empty()),
@@ -136,8 +139,8 @@ async fn ask<'b>(session: &Session, config: &PostgresConfig, needs: &Needs<'b>) 
     let (begun, answers) = futures_util::future::join(session.client().execute(&begin, &[]), join_all(answers)).await;
     begun?;
     let answers = answers.into_iter().collect::<Result<Vec<_>, _>>()?;
-    let [locked, claimed, free_leases, held_leases, accepted, now] = <[Vec<Row>; 6]>::try_from(answers)
-        .map_err(|_| StoreError::corrupt("an answer is missing"))?;
+    let [locked, claimed, free_leases, held_leases, accepted, now] =
+        <[Vec<Row>; 6]>::try_from(answers).map_err(|_| StoreError::corrupt("an answer is missing"))?;
     let mut facts = Facts::default();
     for (keys, rows) in [(&waits, &locked), (&claims, &claimed)] {
         for row in rows {
@@ -161,10 +164,7 @@ async fn ask<'b>(session: &Session, config: &PostgresConfig, needs: &Needs<'b>) 
     Ok(facts)
 }
 
-fn accepted_before<'b>(
-    messages: &[MessageKey<'b>],
-    row: &Row,
-) -> Result<(MessageKey<'b>, AcceptedBefore), Fault> {
+fn accepted_before<'b>(messages: &[MessageKey<'b>], row: &Row) -> Result<(MessageKey<'b>, AcceptedBefore), Fault> {
     let place = usize::try_from(row.try_get::<_, i64>(0)? - 1).ok();
     let key = place.and_then(|place| messages.get(place)).copied();
     let key = key.ok_or_else(|| StoreError::corrupt("a row stands at a place that was not asked for"))?;
@@ -176,7 +176,11 @@ fn accepted_before<'b>(
 }
 
 /// Of the tasks that were to be claimed and were not had, those that are there.
-async fn busy<'b>(session: &Session, claims: &TaskKeys<'b>, facts: &Facts<'b>) -> Result<std::collections::BTreeSet<&'b str>, Fault> {
+async fn busy<'b>(
+    session: &Session,
+    claims: &TaskKeys<'b>,
+    facts: &Facts<'b>,
+) -> Result<std::collections::BTreeSet<&'b str>, Fault> {
     let missing = claims.shards.iter().zip(&claims.ids).filter(|(_, id)| !facts.tasks.contains_key(*id));
     let missing = TaskKeys::new(missing.map(|(shard, id)| Key { shard: *shard, id: *id }));
     if missing.ids.is_empty() {
