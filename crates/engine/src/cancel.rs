@@ -125,6 +125,7 @@ impl Inner {
                 messages: new_messages(transition.history, 0),
                 checkpoint: None,
                 dedup: None,
+                pushes: Vec::new(),
                 now,
             };
             match self.commit(commit).await {

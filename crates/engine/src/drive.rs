@@ -381,6 +381,7 @@ async fn store(
             messages: group.messages.clone(),
             checkpoint: group.checkpoint.clone(),
             dedup: None,
+            pushes: Vec::new(),
             now: inner.clock.now(),
         };
         match inner.commit(commit).await {

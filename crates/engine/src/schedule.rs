@@ -128,6 +128,7 @@ async fn begin(inner: &Arc<Inner>, claim: Claim, worker: Worker) -> Result<Begun
         messages: new_messages(transition.history, 0),
         checkpoint: None,
         dedup: None,
+        pushes: Vec::new(),
         now,
     };
     let committed = match inner.commit(commit).await {

@@ -301,6 +301,7 @@ impl Inner {
             messages: vec![NewMessage { message: message.clone(), request: send.request.clone(), events: 1 }],
             checkpoint: None,
             dedup,
+            pushes: Vec::new(),
             now,
         };
         let committed = match self.commit(commit).await {
@@ -359,6 +360,7 @@ impl Inner {
                 messages: with_request(new_messages(transition.history, 0), &message, &send.request),
                 checkpoint: None,
                 dedup: dedup.clone(),
+                pushes: Vec::new(),
                 now,
             };
             let committed = match self.commit(commit).await {

@@ -213,6 +213,11 @@ id! {
     ArtifactId, "artifact id", 256, false, true
 }
 id! {
+    /// Identifies a push config within its task (§4.3.1). Never empty, at most
+    /// [`PushConfigId::BYTES_MAX`] bytes, no control characters.
+    PushConfigId, "push config id", 128, false, true
+}
+id! {
     /// Names the tenant that a request is for; empty when there is none. At most
     /// [`Tenant::BYTES_MAX`] bytes, no control characters, no slash (it is one segment of a path).
     #[derive(Default)]

@@ -19,7 +19,7 @@ mod timestamp;
 pub mod wire;
 
 pub use error::{A2aError, ERROR_DOMAIN, ErrorCode, ErrorRow, FieldViolation, GrpcCode};
-pub use ids::{ArtifactId, ContextId, IdProblem, InvalidId, MessageId, Owner, TaskId, Tenant};
+pub use ids::{ArtifactId, ContextId, IdProblem, InvalidId, MessageId, Owner, PushConfigId, TaskId, Tenant};
 pub use json::{JsonError, JsonErrorKind, JsonObject, from_json, to_json};
 pub use message::{Artifact, Message};
 pub use state::{Role, TaskState};

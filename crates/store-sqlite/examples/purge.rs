@@ -123,6 +123,7 @@ async fn begin(store: &dyn Store, id: &str, now: Timestamp) -> TaskHead {
         messages: Vec::new(),
         checkpoint: None,
         dedup: None,
+        pushes: Vec::new(),
         now,
     };
     store.commit(commit).await.expect("a task begins");
@@ -167,6 +168,7 @@ fn pieces(head: &TaskHead, count: usize, now: Timestamp) -> Commit {
         messages: Vec::new(),
         checkpoint: None,
         dedup: None,
+        pushes: Vec::new(),
         now,
     }
 }

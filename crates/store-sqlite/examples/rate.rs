@@ -85,6 +85,7 @@ async fn live(store: &dyn Store, now: Timestamp) {
         messages: vec![NewMessage::new(question(&id(3)), 1)],
         checkpoint: None,
         dedup: None,
+        pushes: Vec::new(),
         now,
     };
     store.commit(first).await.expect("a task begins");
@@ -102,6 +103,7 @@ async fn live(store: &dyn Store, now: Timestamp) {
         messages: Vec::new(),
         checkpoint: None,
         dedup: None,
+        pushes: Vec::new(),
         now,
     };
     store.commit(second).await.expect("a task ends");

@@ -23,6 +23,7 @@ fn creation(id: &str) -> Commit {
         messages: Vec::new(),
         checkpoint: None,
         dedup: None,
+        pushes: Vec::new(),
         now: now(),
     }
 }

@@ -3,7 +3,7 @@ use longhaul_lifecycle::TaskHead;
 use longhaul_protocol::{JsonObject, Message, MessageId, Owner, TaskId, Tenant, Timestamp};
 use serde::{Deserialize, Serialize};
 
-use crate::{NewEvent, StoreError};
+use crate::{NewEvent, PushConfig, StoreError};
 
 /// Whose tasks are meant: nobody sees a task of another scope, or learns that it exists (A2A §13.1).
 #[derive(Clone, Debug, Default, Eq, Hash, Ord, PartialEq, PartialOrd)]
@@ -132,6 +132,8 @@ pub struct Commit {
     pub checkpoint: Option<Bytes>,
     /// The key under which a repetition of the caller's message is recognized, if it asked for that.
     pub dedup: Option<Dedup>,
+    /// Push configs to add, which are given this commit's events first.
+    pub pushes: Vec<PushConfig>,
     /// The time of the commit, by the store's clock.
     pub now: Timestamp,
 }

@@ -16,6 +16,7 @@ mod fold;
 mod list;
 mod memory;
 mod oldest;
+mod push;
 mod rotation;
 mod shard;
 mod traits;
@@ -32,6 +33,7 @@ pub use fold::{ArtifactFold, ArtifactVersion, VersionFold, artifact_update, crea
 pub use list::{ListBounds, ListCursor, ListPage, ListQuery};
 pub use memory::MemoryStore;
 pub use oldest::Oldest;
+pub use push::{DeadDelivery, DeadKey, DueDelivery, HostState, Next, PushBacklog, PushConfig, PushStore, Settlement};
 pub use rotation::{Line, Rotation};
 pub use shard::{shard, shard_of_task, shard_of_text};
 pub use traits::{Claim, Due, Heard, HeldLease, HistoryLimit, Snapshot, SnapshotQuery, Store, StoredMessage, TaskMark};

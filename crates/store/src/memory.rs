@@ -18,6 +18,10 @@ use crate::{
     artifact_update, is_compactable, snapshot_task,
 };
 
+mod push;
+
+use self::push::Pushes;
+
 /// Tasks in this process's memory: for trying out and for tests. Nothing outlives the process.
 #[derive(Debug, Default)]
 pub struct MemoryStore {
@@ -116,6 +120,7 @@ fn set_of(places: &mut [BTreeSet<Place>; TaskState::ALL.len()], state: TaskState
 struct Inner {
     tasks: HashMap<TaskId, Box<Entry>>,
     index: Index,
+    pushes: Pushes,
     accepted: HashMap<(Scope, MessageId), Accepted>,
     forgotten: BTreeSet<(Timestamp, Scope, MessageId)>,
     closed: bool,
@@ -363,8 +368,13 @@ impl Inner {
             self.index.moved(&entry.scope, &before, &entry.head);
         }
         entry.checkpoint = commit.checkpoint.or(entry.checkpoint.take());
+        let before = entry.head.last_sequence;
         let committed = entry.append(commit.events, messages, commit.now);
         self.index.ended(&entry.head);
+        for config in commit.pushes {
+            self.pushes.add(&entry.scope, &commit.task_id, config, before);
+        }
+        self.pushes.appended(&commit.task_id, committed.last_sequence, commit.now);
         if let Some(dedup) = commit.dedup {
             self.remember(dedup, commit.task_id);
         }
@@ -388,6 +398,10 @@ impl Inner {
         let committed = entry.append(commit.events, messages, commit.now);
         self.index.insert(&entry.scope, &entry.head);
         self.index.ended(&entry.head);
+        for config in commit.pushes {
+            self.pushes.add(&entry.scope, &commit.task_id, config, 0);
+        }
+        self.pushes.appended(&commit.task_id, committed.last_sequence, commit.now);
         if let Some(dedup) = commit.dedup {
             self.remember(dedup, commit.task_id.clone());
         }
@@ -463,10 +477,11 @@ impl Inner {
         if !state.is_terminal() {
             return 0;
         }
-        let ended = self.index.oldest(&[state], before, limit, |_| true);
+        let ended = self.index.oldest(&[state], before, limit, |task_id| !self.pushes.is_pending(task_id));
         for task_id in &ended {
             if let Some(entry) = self.tasks.remove(task_id) {
                 self.index.remove(&entry.scope, &entry.head);
+                self.pushes.forget(task_id);
             }
         }
         ended.len() as u64
@@ -474,7 +489,9 @@ impl Inner {
 
     /// The oldest tasks whose logs are to be merged, with their logs.
     fn compactable(&self, before: Timestamp, limit: usize) -> Vec<(TaskId, Vec<StoredEvent>)> {
-        let old = self.index.compactable.iter().take_while(|(ended_at, _)| *ended_at < before).take(limit);
+        let old = self.index.compactable.iter().take_while(|(ended_at, _)| *ended_at < before);
+        // What is to be delivered, or may be tried again, is read from the log.
+        let old = old.filter(|(_, task_id)| !self.pushes.needs_log(task_id)).take(limit);
         let known = old.filter_map(|(_, task_id)| Some((task_id, self.tasks.get(task_id)?)));
         known.map(|(task_id, entry)| (task_id.clone(), entry.events.clone())).collect()
     }

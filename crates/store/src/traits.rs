@@ -6,7 +6,8 @@ use longhaul_lifecycle::TaskHead;
 use longhaul_protocol::{ArtifactId, Message, MessageId, TaskId, TaskState, Timestamp, wire};
 
 use crate::{
-    ArtifactVersion, Commit, Committed, ListPage, ListQuery, Rotation, Scope, StoreError, StoredEvent, TurnRequest,
+    ArtifactVersion, Commit, Committed, ListPage, ListQuery, PushStore, Rotation, Scope, StoreError, StoredEvent,
+    TurnRequest,
 };
 
 /// How many messages of the history are wanted (A2A §3.2.4).
@@ -115,7 +116,7 @@ pub struct StoredMessage {
 
 /// Where tasks are kept. Each method is one complete step; none can be seen half done.
 #[async_trait]
-pub trait Store: fmt::Debug + Send + Sync {
+pub trait Store: PushStore + fmt::Debug + Send + Sync {
     /// Applies `commit` whole, or nothing of it, and answers when it can no longer be lost.
     ///
     /// # Errors

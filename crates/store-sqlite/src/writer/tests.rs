@@ -55,6 +55,7 @@ fn creation(id: &str, padding: usize) -> EncodedCommit {
         messages: Vec::new(),
         checkpoint: None,
         dedup: None,
+        pushes: Vec::new(),
         now: now(),
     })
     .unwrap()
@@ -73,6 +74,7 @@ fn chunk(id: &str, last_sequence: u64) -> EncodedCommit {
         messages,
         checkpoint: None,
         dedup: None,
+        pushes: Vec::new(),
         now: now(),
     })
     .unwrap()

@@ -112,6 +112,7 @@ pub(super) fn creation(scope: &Scope, head: &TaskHead, metadata: Option<JsonObje
         messages: vec![NewMessage::new(first, 1)],
         checkpoint: None,
         dedup: None,
+        pushes: Vec::new(),
         now: head.status_timestamp,
         head: Some(head.clone()),
     }
@@ -127,6 +128,7 @@ pub(super) fn commit_of(expect: Expect, transition: Transition, now: Timestamp) 
         head: Some(transition.head),
         checkpoint: None,
         dedup: None,
+        pushes: Vec::new(),
         now,
     }
 }
@@ -145,6 +147,7 @@ pub(super) fn commit_of_pieces(
         messages: Vec::new(),
         checkpoint: None,
         dedup: None,
+        pushes: Vec::new(),
         now,
     }
 }
