@@ -190,4 +190,6 @@ pub struct Committed {
     pub version: u64,
     /// The sequence of the newest event: the commit's own events are the last ones up to it.
     pub last_sequence: u64,
+    /// Whether the task has push configs, which are due now if there are events.
+    pub has_pushes: bool,
 }

@@ -369,12 +369,13 @@ impl Inner {
         }
         entry.checkpoint = commit.checkpoint.or(entry.checkpoint.take());
         let before = entry.head.last_sequence;
-        let committed = entry.append(commit.events, messages, commit.now);
+        let mut committed = entry.append(commit.events, messages, commit.now);
         self.index.ended(&entry.head);
         for config in commit.pushes {
             self.pushes.add(&entry.scope, &commit.task_id, config, before);
         }
         self.pushes.appended(&commit.task_id, committed.last_sequence, commit.now);
+        committed.has_pushes = self.pushes.has_configs(&commit.task_id);
         if let Some(dedup) = commit.dedup {
             self.remember(dedup, commit.task_id);
         }
@@ -395,13 +396,14 @@ impl Inner {
             checkpoint: commit.checkpoint,
             merged: false,
         });
-        let committed = entry.append(commit.events, messages, commit.now);
+        let mut committed = entry.append(commit.events, messages, commit.now);
         self.index.insert(&entry.scope, &entry.head);
         self.index.ended(&entry.head);
         for config in commit.pushes {
             self.pushes.add(&entry.scope, &commit.task_id, config, 0);
         }
         self.pushes.appended(&commit.task_id, committed.last_sequence, commit.now);
+        committed.has_pushes = self.pushes.has_configs(&commit.task_id);
         if let Some(dedup) = commit.dedup {
             self.remember(dedup, commit.task_id.clone());
         }
@@ -550,7 +552,7 @@ impl Entry {
         }
         let joined = |kept: KeptMessage| KeptMessage { sequence: kept.sequence + before, ..kept };
         self.messages.extend(messages.into_iter().map(joined));
-        Committed { version: self.head.version, last_sequence: self.head.last_sequence }
+        Committed { version: self.head.version, last_sequence: self.head.last_sequence, has_pushes: false }
     }
 
     fn events_until(&self, sequence: u64) -> &[StoredEvent] {

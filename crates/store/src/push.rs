@@ -48,6 +48,8 @@ pub struct DueDelivery {
     pub attempts: u32,
     /// When it was tried first; `None` before the first attempt.
     pub first_attempt_at: Option<Timestamp>,
+    /// How many attempts at the host have failed in a row, of whatever config.
+    pub host_failures: u32,
     /// Whether it is a dead delivery that an operator wants to be tried again.
     pub is_dead: bool,
 }

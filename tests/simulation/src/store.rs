@@ -134,11 +134,13 @@ impl Shared {
         self.state().entries.begin(&task_id);
         let answer = self.sound("commit", writer.store.commit(written).await);
         if let (Ok(committed), Some(bells)) = (&answer, &self.bells) {
-            let Committed { version, last_sequence } = *committed;
-            let due = asked.head.as_ref().is_some_and(|head| !head.leased && head.due_at.is_some_and(|at| at <= asked.now));
+            let Committed { version, last_sequence, .. } = *committed;
+            let due =
+                asked.head.as_ref().is_some_and(|head| !head.leased && head.due_at.is_some_and(|at| at <= asked.now));
             bells.ring(writer.instance, &TaskMark { task_id: task_id.clone(), version, last_sequence }, due);
         }
-        let made = answer.as_ref().ok().map(|committed| Made { by: writer.instance, commit: asked, committed: *committed });
+        let made =
+            answer.as_ref().ok().map(|committed| Made { by: writer.instance, commit: asked, committed: *committed });
         let State { books, entries, .. } = &mut *self.state();
         entries.committed(books, &self.trace, &task_id, made);
         answer
@@ -264,7 +266,8 @@ impl Shared {
             None => 0,
         };
         let version = commit.head.as_ref().map_or(0, |head| head.version);
-        let committed = Committed { version, last_sequence: last_sequence + commit.events.len() as u64 };
+        let committed =
+            Committed { version, last_sequence: last_sequence + commit.events.len() as u64, has_pushes: false };
         let mut state = self.state();
         let by = writer.instance;
         state.books.enter(&self.trace, by, &commit, committed);

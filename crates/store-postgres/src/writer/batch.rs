@@ -169,7 +169,7 @@ impl<'b> Batch<'b> {
         if let Some(dedup) = &commit.dedup {
             self.accept(&commit.task_id, dedup);
         }
-        let committed = Committed { version: after.version, last_sequence: after.last_sequence };
+        let committed = Committed { version: after.version, last_sequence: after.last_sequence, has_pushes: false };
         self.facts.tasks.insert(commit.task_id.as_str(), after);
         Ok(committed)
     }

@@ -132,7 +132,7 @@ impl<'w, 'c, 'b> Batch<'w, 'c, 'b> {
         if let (Some(dedup), Some(scope)) = (&commit.dedup, dedup_scope) {
             self.accept(scope, &commit.task_id, dedup)?;
         }
-        Ok(Ok(Committed { version: after.version, last_sequence: after.last_sequence }))
+        Ok(Ok(Committed { version: after.version, last_sequence: after.last_sequence, has_pushes: false }))
     }
 
     /// The task before the commit, or why the commit is refused.

@@ -130,11 +130,11 @@ pub async fn the_sequence_in_a_head_is_not_taken_over(open: &impl AsyncFn() -> T
         .commit(creation(&Scope::default(), &head, None, user_message("m", "begin")))
         .await
         .expect("a task");
-    assert_eq!(committed, Committed { version: 1, last_sequence: 1 });
+    assert_eq!(committed, Committed { version: 1, last_sequence: 1, has_pushes: false });
     let mut transition = decide(&head, start(), Writer::Engine, at(1)).expect("a start");
     transition.head.last_sequence = 99;
     let committed = test.store().commit(commit_of(Expect::Version(1), transition, at(1))).await.expect("a start");
-    assert_eq!(committed, Committed { version: 2, last_sequence: 2 });
+    assert_eq!(committed, Committed { version: 2, last_sequence: 2, has_pushes: false });
     let stored = test.store().load(&Scope::default(), &head.id).await.expect("an answer").expect("the task");
     assert_eq!(stored.last_sequence, 2);
 }
@@ -185,14 +185,14 @@ pub async fn artifact_commits_move_only_the_sequence(open: &impl AsyncFn() -> Te
     life.start().await;
     let before = life.head.clone();
     let committed = life.at(500).add(piece("a", "x", false)).await;
-    assert_eq!(committed, Committed { version: before.version, last_sequence: 3 });
+    assert_eq!(committed, Committed { version: before.version, last_sequence: 3, has_pushes: false });
     assert_eq!(life.stored().await, TaskHead { last_sequence: 3, ..before.clone() });
     let queued = decide(&before, reply("second"), Writer::Caller, at(501)).expect("a message");
     let committed = life
         .commit(commit_of(Expect::Version(before.version), queued, at(501)))
         .await
         .expect("no conflict with a chunk");
-    assert_eq!(committed, Committed { version: before.version + 1, last_sequence: 3 });
+    assert_eq!(committed, Committed { version: before.version + 1, last_sequence: 3, has_pushes: false });
     life.add(piece("a", "y", true)).await;
     assert_eq!(life.stored().await.last_sequence, 4, "no conflict with the message");
 }

@@ -97,7 +97,7 @@ pub async fn of_two_claims_the_second_is_a_conflict(open: &impl AsyncFn() -> Tes
         commit_of(Expect::Version(head.version), start, at(1))
     };
     let committed = test.store().commit(claim(&first[0].head)).await.expect("the first claim");
-    assert_eq!(committed, Committed { version: 2, last_sequence: 2 });
+    assert_eq!(committed, Committed { version: 2, last_sequence: 2, has_pushes: false });
     let refused = test.store().commit(claim(&second[0].head)).await.expect_err("the second claim");
     assert!(matches!(refused, StoreError::Conflict { .. }), "{refused:?}");
     assert_eq!(due(&**test.store(), at(1_000_000), 10).await, []);

@@ -170,7 +170,7 @@ impl Life {
         let model = Model::begin(&head, metadata.clone(), &first);
         let commit = creation(scope, &head, metadata, first);
         let committed = store.commit(commit).await.expect("a new task is made");
-        assert_eq!(committed, Committed { version: 1, last_sequence: 1 });
+        assert_eq!(committed, Committed { version: 1, last_sequence: 1, has_pushes: false });
         Self { store: Arc::clone(store), scope: scope.clone(), head, model, now: millis }
     }
 

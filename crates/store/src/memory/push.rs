@@ -80,6 +80,11 @@ impl Pushes {
         }
     }
 
+    /// Whether the task has configs.
+    pub(super) fn has_configs(&self, task_id: &TaskId) -> bool {
+        self.of(task_id).next().is_some()
+    }
+
     /// A commit adds a config, which is given the events behind `cursor`.
     pub(super) fn add(&mut self, scope: &Scope, task_id: &TaskId, config: PushConfig, cursor: u64) {
         let key = (task_id.clone(), config.id.clone());
@@ -180,6 +185,10 @@ impl Pushes {
         due
     }
 
+    fn failures(&self, host: &str) -> u32 {
+        self.hosts.get(host).map_or(0, |state| state.failures)
+    }
+
     fn claim(&mut self, place: Place, until: Timestamp) -> Option<DueDelivery> {
         let (_, task_id, config_id, dead) = place;
         let key = (task_id.clone(), config_id.clone());
@@ -191,6 +200,7 @@ impl Pushes {
                 (dead.epoch, dead.delivery.attempts)
             })?;
             let kept = self.configs.get(&key)?;
+            let host_failures = self.failures(&kept.config.host);
             return Some(DueDelivery {
                 scope: kept.scope.clone(),
                 task_id,
@@ -200,9 +210,11 @@ impl Pushes {
                 epoch,
                 attempts,
                 first_attempt_at: None,
+                host_failures,
                 is_dead: true,
             });
         }
+        let host_failures = self.configs.get(&key).map_or(0, |kept| self.failures(&kept.config.host));
         self.change(&key, |kept| {
             kept.due_at = Some(until);
             kept.epoch += 1;
@@ -215,6 +227,7 @@ impl Pushes {
                 epoch: kept.epoch,
                 attempts: kept.attempts,
                 first_attempt_at: kept.first_attempt_at,
+                host_failures,
                 is_dead: false,
             }
         })
