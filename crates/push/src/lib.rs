@@ -14,10 +14,10 @@ pub mod guard;
 pub mod schedule;
 pub mod seal;
 mod secret;
-//pub mod sender;
+pub mod sender;
 pub mod sign;
 mod time;
 
 pub use guard::{Guard, Policy, Target};
 pub use secret::Secret;
-//pub use sender::{Answer, Delivery, Resolver, Sender, SenderConfig};
+pub use sender::{Answer, Delivery, Resolver, Sender, SenderConfig};

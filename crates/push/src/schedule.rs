@@ -133,7 +133,7 @@ mod tests {
             }
             state.attempts
         };
-        assert_eq!((attempts(u32::MAX), attempts(0)), (106, 202));
+        assert_eq!((attempts(u32::MAX), attempts(0)), (105, 201));
     }
 
     proptest! {

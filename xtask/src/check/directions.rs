@@ -63,6 +63,8 @@ const RULES: &[Rule] = &[
         may_use: &["longhaul-protocol", "longhaul-lifecycle", "longhaul-store"],
         never: &[AXUM, TONIC, REQWEST, DATABASES],
     },
+    // It knows requests, addresses and secrets, and nothing of tasks: whoever decides uses it.
+    Rule { package: "longhaul-push", may_use: &["longhaul-protocol"], never: &[AXUM, TONIC, REQWEST, DATABASES] },
     Rule {
         package: "longhaul-server",
         may_use: &["longhaul-engine", "longhaul-protobuf", "longhaul-protocol"],

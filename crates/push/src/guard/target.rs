@@ -1,5 +1,6 @@
 use std::net::IpAddr;
 
+use http::uri::PathAndQuery;
 use url::Url;
 
 use super::error::UrlRefused;
@@ -18,7 +19,7 @@ pub struct Target {
     host_name: String,
     port: u16,
     authority: String,
-    path_and_query: String,
+    path_and_query: PathAndQuery,
 }
 
 /// The host of a URL.
@@ -70,10 +71,10 @@ impl Target {
             url::Host::Ipv4(address) => Host::Address(address.into()),
             url::Host::Ipv6(address) => Host::Address(address.into()),
         };
-        Ok(Self::of(is_tls, host, &url))
+        Self::of(is_tls, host, &url)
     }
 
-    fn of(is_tls: bool, host: Host, url: &Url) -> Self {
+    fn of(is_tls: bool, host: Host, url: &Url) -> Result<Self, UrlRefused> {
         let host_name = match &host {
             Host::Name(name) => name.strip_suffix('.').unwrap_or(name).to_owned(),
             Host::Address(address) => address.to_string(),
@@ -89,7 +90,8 @@ impl Target {
             Some(query) => format!("{}?{query}", url.path()),
             None => url.path().to_owned(),
         };
-        Self { is_tls, host, host_name, port, authority, path_and_query }
+        let path_and_query = PathAndQuery::try_from(path_and_query).map_err(|_| UrlRefused::Syntax)?;
+        Ok(Self { is_tls, host, host_name, port, authority, path_and_query })
     }
 
     /// Whether it is `https`.
@@ -125,7 +127,7 @@ impl Target {
 
     /// The path and the query, as the request names them. A fragment is never sent.
     #[must_use]
-    pub fn path_and_query(&self) -> &str {
+    pub fn path_and_query(&self) -> &PathAndQuery {
         &self.path_and_query
     }
 }
