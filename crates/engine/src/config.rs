@@ -95,6 +95,14 @@ pub struct Config {
     pub waiting_max: usize,
     /// How often it is tried again when another writer was first. Default 64.
     pub conflicts_max: usize,
+    /// How many push configs a task may have. Default 16.
+    pub push_configs_max: usize,
+    /// How many push notifications are in flight at once. Default 256.
+    pub push_in_flight_max: usize,
+    /// How many of them go to one host. Default 8.
+    pub push_host_max: usize,
+    /// How often it is looked for push notifications that are due, when nothing else tells. Default 1 s.
+    pub push_poll: Duration,
     /// How often missed wake-ups are looked for. Default 1 s.
     pub sweep_interval: Duration,
 }
@@ -137,6 +145,10 @@ impl Default for Config {
             event_bytes_max: 16 * 1024 * 1024,
             waiting_max: 100,
             conflicts_max: 64,
+            push_configs_max: 16,
+            push_in_flight_max: 256,
+            push_host_max: 8,
+            push_poll: Duration::from_secs(1),
             sweep_interval: Duration::from_secs(1),
         }
     }

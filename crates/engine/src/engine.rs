@@ -1,5 +1,5 @@
-use std::sync::Arc;
 use std::sync::atomic::{AtomicU8, AtomicU64, Ordering};
+use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
 use longhaul_lifecycle::{
@@ -15,6 +15,7 @@ use tokio_util::task::TaskTracker;
 
 use crate::clock::{later, within};
 use crate::hub::Hub;
+use crate::push::{Push, PushParts, send_pushes};
 use crate::running::{Running, Stop};
 use crate::turn::agent_message;
 use crate::{Agent, Clock, Config, EngineError, IdSource, text_part};
@@ -60,6 +61,8 @@ pub(crate) struct Inner {
     pub worker: WorkerId,
     pub hub: Arc<Hub>,
     pub running: Arc<Running>,
+    /// Set when push notifications are sent.
+    pub push: OnceLock<Arc<Push>>,
     workers: Arc<Semaphore>,
     /// Rung when a task may have become due, or a worker free while tasks wait.
     pub scheduler: Notify,
@@ -94,6 +97,7 @@ impl Engine {
             config,
             hub: Arc::new(Hub::new()),
             running: Arc::default(),
+            push: OnceLock::new(),
             workers,
             scheduler: Notify::new(),
             line: LineFlag::default(),
@@ -120,9 +124,22 @@ impl Engine {
         inner.tracker.spawn(crate::schedule::schedule(Arc::clone(inner)));
         inner.tracker.spawn(crate::listen::sweep(Arc::clone(inner)));
         inner.tracker.spawn(crate::listen::listen(Arc::clone(inner)));
+        if let Some(push) = inner.push.get() {
+            inner.tracker.spawn(send_pushes(Arc::clone(inner), Arc::clone(push)));
+        }
         inner.background.spawn(crate::heartbeat::heartbeat(Arc::clone(inner)));
         inner.tracker.spawn(crate::housekeeping::housekeeping(Arc::clone(inner)));
         Ok(())
+    }
+
+    /// Offers push notifications from now on. Before [`Engine::start`], and once.
+    #[must_use]
+    pub fn with_push(self, parts: PushParts) -> Self {
+        let config = &self.inner.config;
+        let push = Push::new(parts, config.push_in_flight_max, config.push_host_max);
+        // A second time changes nothing.
+        let _ = self.inner.push.set(Arc::new(push));
+        self
     }
 
     /// Begins nothing new from now on, and ends streams and waits.
@@ -309,6 +326,13 @@ impl Inner {
         self.workers.available_permits()
     }
 
+    /// A push notification may be due.
+    pub fn ring_sender(&self) {
+        if let Some(push) = self.push.get() {
+            push.ring();
+        }
+    }
+
     /// A task has become due, or will be at a time that the scheduler has to learn of.
     pub fn due(&self) {
         self.line.occupied();
@@ -347,6 +371,9 @@ impl Inner {
         let (task_id, events, head) = (commit.task_id.clone(), commit.events.clone(), commit.head.clone());
         let committed = self.store.commit(commit).await?;
         self.told(&task_id, committed.last_sequence, &events);
+        if committed.has_pushes && !events.is_empty() {
+            self.ring_sender();
+        }
         if let Some(head) = head {
             log_change(&head, committed.last_sequence);
         }

@@ -36,6 +36,9 @@ pub enum EngineError {
     /// The request breaks a rule.
     #[error("invalid request")]
     Invalid(Vec<FieldViolation>),
+    /// Push notifications are not sent (A2A §3.3.4).
+    #[error("push notifications are not supported; follow the task by a stream, or read it")]
+    PushNotSupported,
     /// The agent answered with something that can't be shown.
     #[error("the agent's answer is not valid: {0}")]
     InvalidAgentResponse(String),
@@ -108,6 +111,7 @@ impl From<EngineError> for A2aError {
                     .with_metadata("mediaType", media_type)
             }
             EngineError::Invalid(violations) => Self::invalid_argument(violations),
+            EngineError::PushNotSupported => Self::new(ErrorCode::PushNotificationNotSupported, message),
             EngineError::InvalidAgentResponse(_) => {
                 Self::new(ErrorCode::InvalidAgentResponse, "the agent's answer is not valid")
             }

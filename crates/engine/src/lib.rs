@@ -19,6 +19,7 @@ mod ids;
 mod list;
 mod listen;
 mod operator;
+mod push;
 mod running;
 mod schedule;
 mod send;
@@ -36,6 +37,9 @@ pub use error::EngineError;
 pub use housekeeping::{Reclaim, Reclaimed};
 pub use ids::{IdSource, RandomIds, uuid_v7};
 pub use list::{TaskPage, TasksQuery};
+pub use push::{
+    Courier, Parcel, PushConfigPage, PushConfigsQuery, PushParts, Rotated, Secrets, SecretsError, Vault, Verdict,
+};
 pub use send::{SendReply, SendRequest};
 pub use stream::{EventStream, StreamItem, SubscribeRequest};
 pub use turn::{ArtifactPiece, Turn, TurnError, TurnWriter};

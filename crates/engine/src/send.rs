@@ -8,7 +8,7 @@ use std::task::{Context, Poll};
 use longhaul_lifecycle::{Command, Rejection, TaskHead, Writer};
 use longhaul_protocol::{ContextId, Message, TaskId, json, rules, wire};
 use longhaul_store::{
-    Commit, Dedup, Expect, HistoryLimit, NewMessage, NewTask, Scope, StoreError, TurnRequest, created_event,
+    Commit, Dedup, Expect, HistoryLimit, NewMessage, NewTask, PushConfig, Scope, StoreError, TurnRequest, created_event,
 };
 use sha2::{Digest as _, Sha256};
 use tokio::runtime::Handle;
@@ -17,6 +17,7 @@ use crate::clock::{later, within};
 use crate::drive::{TurnStart, View, drive};
 use crate::engine::{Inner, Worker, contended, known_form, new_messages, status_time};
 use crate::hub::{Heard, Subscription};
+use crate::push::too_many_pushes;
 use crate::schedule::decide_all;
 use crate::stream::EventStream;
 use crate::turn::agent_message;
@@ -35,6 +36,8 @@ pub struct SendRequest {
     pub history: HistoryLimit,
     /// Whether to answer after the first commit instead of waiting for the task to rest.
     pub return_immediately: bool,
+    /// Where the task's events are to be pushed to as well, from this message's on.
+    pub push: Option<wire::TaskPushNotificationConfig>,
 }
 
 /// The answer to a send.
@@ -45,6 +48,9 @@ pub enum SendReply {
     /// A direct answer; there is no task.
     Message(wire::Message),
 }
+
+/// Where the push config of a send stands in its request.
+const PUSH_FIELD: &str = "configuration.taskPushNotificationConfig.";
 
 /// What a send began.
 enum Begun {
@@ -206,6 +212,9 @@ impl Inner {
     async fn begin(self: &Arc<Self>, send: SendRequest, waits: Waits) -> Result<Begun, EngineError> {
         self.refuse_when_closing()?;
         self.check_media_types(&send.message)?;
+        if let Some(config) = &send.push {
+            self.new_push(config, PUSH_FIELD)?;
+        }
         let dedup = self.dedup(&send);
         if let Some(dedup) = &dedup {
             let accepted = self.store.accepted(&dedup.scope, &dedup.message_id, self.clock.now()).await;
@@ -301,7 +310,7 @@ impl Inner {
             messages: vec![NewMessage { message: message.clone(), request: send.request.clone(), events: 1 }],
             checkpoint: None,
             dedup,
-            pushes: Vec::new(),
+            pushes: self.pushes(send, &task_id)?,
             now,
         };
         let committed = match self.commit(commit).await {
@@ -344,6 +353,7 @@ impl Inner {
                     head.waiting.len()
                 )));
             }
+            self.refuse_too_many_pushes(send, task_id).await?;
             let message = send.message.clone().with_task(&head.context_id, Some(task_id));
             let missed = self.running.missed();
             let now = status_time(&head, self.clock.now());
@@ -360,7 +370,7 @@ impl Inner {
                 messages: with_request(new_messages(transition.history, 0), &message, &send.request),
                 checkpoint: None,
                 dedup: dedup.clone(),
-                pushes: Vec::new(),
+                pushes: self.pushes(send, task_id)?,
                 now,
             };
             let committed = match self.commit(commit).await {
@@ -382,6 +392,25 @@ impl Inner {
             return Ok(Begun::Task(Box::new(BegunTask { head, subscription, turn, created: None })));
         }
         Err(contended(task_id))
+    }
+
+    /// The push config that comes with a send, as it is stored with its task.
+    fn pushes(&self, send: &SendRequest, task_id: &TaskId) -> Result<Vec<PushConfig>, EngineError> {
+        let Some(config) = &send.push else { return Ok(Vec::new()) };
+        let new = self.new_push(config, PUSH_FIELD)?;
+        Ok(vec![new.seal(self.push_parts()?, task_id)?])
+    }
+
+    /// Refuses a push config of a send when its task has as many as it may.
+    async fn refuse_too_many_pushes(&self, send: &SendRequest, task_id: &TaskId) -> Result<(), EngineError> {
+        let Some(config) = &send.push else { return Ok(()) };
+        let configs_max = self.config.push_configs_max;
+        let configs = self.store.push_configs(&send.scope, task_id, None, configs_max).await;
+        let configs = configs.map_err(|error| EngineError::store("count the push configs", error))?.unwrap_or_default();
+        match configs.len() < configs_max || configs.iter().any(|known| known.id.as_str() == config.id) {
+            true => Ok(()),
+            false => Err(too_many_pushes(task_id, configs_max)),
+        }
     }
 
     /// Asks the agent what becomes of a new message. An agent that takes too long has accepted it.

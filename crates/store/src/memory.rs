@@ -372,7 +372,7 @@ impl Inner {
         let mut committed = entry.append(commit.events, messages, commit.now);
         self.index.ended(&entry.head);
         for config in commit.pushes {
-            self.pushes.add(&entry.scope, &commit.task_id, config, before);
+            self.pushes.add(&entry.scope, &commit.task_id, config, before, commit.now);
         }
         self.pushes.appended(&commit.task_id, committed.last_sequence, commit.now);
         committed.has_pushes = self.pushes.has_configs(&commit.task_id);
@@ -400,7 +400,7 @@ impl Inner {
         self.index.insert(&entry.scope, &entry.head);
         self.index.ended(&entry.head);
         for config in commit.pushes {
-            self.pushes.add(&entry.scope, &commit.task_id, config, 0);
+            self.pushes.add(&entry.scope, &commit.task_id, config, 0, commit.now);
         }
         self.pushes.appended(&commit.task_id, committed.last_sequence, commit.now);
         committed.has_pushes = self.pushes.has_configs(&commit.task_id);

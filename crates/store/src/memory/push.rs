@@ -85,9 +85,23 @@ impl Pushes {
         self.of(task_id).next().is_some()
     }
 
-    /// A commit adds a config, which is given the events behind `cursor`.
-    pub(super) fn add(&mut self, scope: &Scope, task_id: &TaskId, config: PushConfig, cursor: u64) {
+    /// A config takes the place of one that goes on where it was, at once. Answers whether there was one.
+    fn replace(&mut self, key: &Key, config: &PushConfig, now: Timestamp) -> bool {
+        let replaced = self.change(key, |kept| {
+            kept.config = config.clone();
+            kept.epoch += 1;
+            (kept.attempts, kept.first_attempt_at) = (0, None);
+            kept.due_at = (kept.cursor < kept.last_sequence).then_some(now);
+        });
+        replaced.is_some()
+    }
+
+    /// A commit adds a config, which is given the events behind `cursor`, unless it takes the place of another.
+    pub(super) fn add(&mut self, scope: &Scope, task_id: &TaskId, config: PushConfig, cursor: u64, now: Timestamp) {
         let key = (task_id.clone(), config.id.clone());
+        if self.replace(&key, &config, now) {
+            return;
+        }
         let kept = Kept {
             scope: scope.clone(),
             config,
@@ -348,17 +362,11 @@ impl PushStore for MemoryStore {
         };
         let pushes = &mut inner.pushes;
         let key = (task_id.clone(), config.id.clone());
-        let replaced = pushes.change(&key, |kept| {
-            kept.config = config.clone();
-            kept.epoch += 1;
-            (kept.attempts, kept.first_attempt_at) = (0, None);
-            kept.due_at = (kept.cursor < kept.last_sequence).then_some(now);
-        });
-        if replaced.is_none() {
+        if !pushes.replace(&key, &config, now) {
             if pushes.of(task_id).count() >= configs_max {
                 return Ok(Some(false));
             }
-            pushes.add(scope, task_id, config, last_sequence);
+            pushes.add(scope, task_id, config, last_sequence, now);
         }
         Ok(Some(true))
     }
