@@ -203,24 +203,24 @@ impl A2aService for Binding {
         &self,
         request: Request<a2a::TaskPushNotificationConfig>,
     ) -> Result<Response<a2a::TaskPushNotificationConfig>, Status> {
-        self.admit(request)?;
-        refused(&self.operations.push_not_supported())
+        let (parameters, request) = self.admit(request)?;
+        answer(self.operations.create_push_config(&parameters, request.into()).await)
     }
 
     async fn get_task_push_notification_config(
         &self,
         request: Request<a2a::GetTaskPushNotificationConfigRequest>,
     ) -> Result<Response<a2a::TaskPushNotificationConfig>, Status> {
-        self.admit(request)?;
-        refused(&self.operations.push_not_supported())
+        let (parameters, request) = self.admit(request)?;
+        answer(self.operations.get_push_config(&parameters, request.into()).await)
     }
 
     async fn list_task_push_notification_configs(
         &self,
         request: Request<a2a::ListTaskPushNotificationConfigsRequest>,
     ) -> Result<Response<a2a::ListTaskPushNotificationConfigsResponse>, Status> {
-        self.admit(request)?;
-        refused(&self.operations.push_not_supported())
+        let (parameters, request) = self.admit(request)?;
+        answer(self.operations.list_push_configs(&parameters, request.into()).await)
     }
 
     async fn get_extended_agent_card(
@@ -235,8 +235,8 @@ impl A2aService for Binding {
         &self,
         request: Request<a2a::DeleteTaskPushNotificationConfigRequest>,
     ) -> Result<Response<()>, Status> {
-        self.admit(request)?;
-        refused(&self.operations.push_not_supported())
+        let (parameters, request) = self.admit(request)?;
+        answer(self.operations.delete_push_config(&parameters, request.into()).await)
     }
 }
 

@@ -6,7 +6,7 @@ use longhaul_protocol::json::ProtoJson;
 use longhaul_protocol::{A2aError, from_json, to_json, wire};
 
 use crate::body::Body;
-use crate::operation::Stream;
+use crate::operation::{Stream, invalid};
 use crate::parameters::Parameters;
 use crate::path::Resource;
 use crate::query::Query;
@@ -17,8 +17,8 @@ use crate::sse::Envelope;
 pub(crate) fn methods(resource: &Resource) -> &'static [Method] {
     match resource {
         Resource::SendMessage | Resource::SendStreamingMessage | Resource::CancelTask { .. } => &[Method::POST],
-        Resource::SubscribeToTask { .. } | Resource::PushConfigs => &[Method::GET, Method::POST],
-        Resource::PushConfig => &[Method::GET, Method::DELETE],
+        Resource::SubscribeToTask { .. } | Resource::PushConfigs { .. } => &[Method::GET, Method::POST],
+        Resource::PushConfig { .. } => &[Method::GET, Method::DELETE],
         Resource::Tasks
         | Resource::Task { .. }
         | Resource::ExtendedAgentCard
@@ -37,11 +37,11 @@ enum Answer {
 pub(crate) async fn answer(
     app: &App,
     parameters: &Parameters,
-    resource: Resource,
+    (method, resource): (&Method, Resource),
     query: Query,
     body: Result<Bytes, A2aError>,
 ) -> Response<Body> {
-    match dispatch(app, parameters, resource, query, body).await {
+    match dispatch(app, parameters, (method, resource), query, body).await {
         Ok(Answer::Result(result)) => json_answer(StatusCode::OK, A2A_JSON, result),
         Ok(Answer::Stream(stream)) => event_stream(app, stream, Box::new(PlainEnvelope)),
         Err(error) => status_answer(&error),
@@ -51,7 +51,7 @@ pub(crate) async fn answer(
 async fn dispatch(
     app: &App,
     parameters: &Parameters,
-    resource: Resource,
+    (method, resource): (&Method, Resource),
     query: Query,
     body: Result<Bytes, A2aError>,
 ) -> Result<Answer, A2aError> {
@@ -75,7 +75,20 @@ async fn dispatch(
             let request = wire::SubscribeToTaskRequest { tenant, id: from_query.id };
             operations.subscribe_to_task(parameters, request).await.map(Answer::Stream)
         }
-        Resource::PushConfigs | Resource::PushConfig => Err(operations.push_not_supported()),
+        Resource::PushConfigs { task_id } if *method == Method::POST => {
+            let config = config_of(task_id, parse(&body?)?)?;
+            result(operations.create_push_config(parameters, config).await)
+        }
+        Resource::PushConfigs { task_id } => {
+            result(operations.list_push_configs(parameters, query.list_push_configs(task_id)?).await)
+        }
+        Resource::PushConfig { task_id, id } if *method == Method::DELETE => {
+            operations.delete_push_config(parameters, query.delete_push_config(task_id, id)).await?;
+            Ok(Answer::Result(Bytes::from_static(b"{}")))
+        }
+        Resource::PushConfig { task_id, id } => {
+            result(operations.get_push_config(parameters, query.get_push_config(task_id, id)).await)
+        }
         Resource::ExtendedAgentCard => Err(operations.extended_card_not_supported()),
         Resource::Artifact { task_id, artifact_id } => {
             result(operations.get_artifact(parameters, query.get_artifact(task_id, artifact_id, None)?).await)
@@ -87,6 +100,17 @@ async fn dispatch(
             operations.list_artifact_versions(parameters, query.list_artifact_versions(task_id, artifact_id)?).await,
         ),
     }
+}
+
+/// The task of a config is the one of its path.
+fn config_of(
+    task_id: String,
+    config: wire::TaskPushNotificationConfig,
+) -> Result<wire::TaskPushNotificationConfig, A2aError> {
+    if !config.task_id.is_empty() && config.task_id != task_id {
+        return Err(invalid("taskId", "is not the task of the path; leave it out"));
+    }
+    Ok(wire::TaskPushNotificationConfig { task_id, ..config })
 }
 
 fn parse<T: ProtoJson>(body: &[u8]) -> Result<T, A2aError> {

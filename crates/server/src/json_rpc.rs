@@ -159,10 +159,13 @@ async fn dispatch(app: &App, parameters: &Parameters, method: &str, params: &[u8
         "ListTasks" => result(operations.list_tasks(parameters, parse(params)?).await),
         "CancelTask" => result(operations.cancel_task(parameters, parse(params)?).await),
         "SubscribeToTask" => operations.subscribe_to_task(parameters, parse(params)?).await.map(Answer::Stream),
-        "CreateTaskPushNotificationConfig"
-        | "GetTaskPushNotificationConfig"
-        | "ListTaskPushNotificationConfigs"
-        | "DeleteTaskPushNotificationConfig" => Err(operations.push_not_supported()),
+        "CreateTaskPushNotificationConfig" => result(operations.create_push_config(parameters, parse(params)?).await),
+        "GetTaskPushNotificationConfig" => result(operations.get_push_config(parameters, parse(params)?).await),
+        "ListTaskPushNotificationConfigs" => result(operations.list_push_configs(parameters, parse(params)?).await),
+        "DeleteTaskPushNotificationConfig" => {
+            operations.delete_push_config(parameters, parse(params)?).await?;
+            Ok(Answer::Result(Bytes::from_static(b"{}")))
+        }
         "GetExtendedAgentCard" => Err(operations.extended_card_not_supported()),
         "ListArtifactVersions" => result(operations.list_artifact_versions(parameters, parse(params)?).await),
         "GetArtifact" => result(operations.get_artifact(parameters, parse(params)?).await),

@@ -3,8 +3,8 @@
 use std::sync::Arc;
 
 use longhaul_engine::{
-    Engine, EngineError, EventStream, HistoryLimit, Scope, SendReply, SendRequest, SubscribeRequest, TasksQuery,
-    TurnRequest, VersionsQuery,
+    Engine, EngineError, EventStream, HistoryLimit, PushConfigPage, PushConfigsQuery, Scope, SendReply, SendRequest,
+    SubscribeRequest, TasksQuery, TurnRequest, VersionsQuery,
 };
 use longhaul_protocol::rules::{FieldRules, PAGE_SIZE_DEFAULT};
 use longhaul_protocol::{A2aError, ContextId, ErrorCode, FieldViolation, Message, Owner, Tenant, wire};
@@ -172,12 +172,57 @@ impl Operations {
         self.stream(self.engine.subscribe_to_task(request).await.map_err(told)?)
     }
 
-    /// The four operations on push configs: the agent does not offer them (A2A §3.3.4).
-    pub fn push_not_supported(&self) -> A2aError {
-        A2aError::new(
-            ErrorCode::PushNotificationNotSupported,
-            "push notifications are not supported; follow the task by a stream, or read it",
-        )
+    /// Refuses the operations on push configs when the agent does not offer them (A2A §3.3.4), whatever else is wrong.
+    fn require_pushes(&self) -> Result<(), A2aError> {
+        if self.engine.pushes() { Ok(()) } else { Err(told(EngineError::PushNotSupported)) }
+    }
+
+    pub async fn create_push_config(
+        &self,
+        parameters: &Parameters,
+        config: wire::TaskPushNotificationConfig,
+    ) -> Result<wire::TaskPushNotificationConfig, A2aError> {
+        self.require_pushes()?;
+        let scope = scope(parameters, &config.tenant, &config)?;
+        self.engine.create_push_config(&scope, config).await.map_err(told)
+    }
+
+    pub async fn get_push_config(
+        &self,
+        parameters: &Parameters,
+        request: wire::GetTaskPushNotificationConfigRequest,
+    ) -> Result<wire::TaskPushNotificationConfig, A2aError> {
+        self.require_pushes()?;
+        let scope = scope(parameters, &request.tenant, &request)?;
+        self.engine.push_config(&scope, &request.task_id, &request.id).await.map_err(told)
+    }
+
+    pub async fn list_push_configs(
+        &self,
+        parameters: &Parameters,
+        request: wire::ListTaskPushNotificationConfigsRequest,
+    ) -> Result<wire::ListTaskPushNotificationConfigsResponse, A2aError> {
+        self.require_pushes()?;
+        let scope = scope(parameters, &request.tenant, &request)?;
+        let page_size = match request.page_size {
+            0 => PAGE_SIZE_DEFAULT,
+            given => given,
+        };
+        let page_size = usize::try_from(page_size).unwrap_or(0);
+        let query = PushConfigsQuery { scope, task_id: request.task_id, page_size, page_token: request.page_token };
+        let page = self.engine.push_configs(query).await.map_err(told)?;
+        let PushConfigPage { configs, next_page_token } = page;
+        Ok(wire::ListTaskPushNotificationConfigsResponse { configs, next_page_token })
+    }
+
+    pub async fn delete_push_config(
+        &self,
+        parameters: &Parameters,
+        request: wire::DeleteTaskPushNotificationConfigRequest,
+    ) -> Result<(), A2aError> {
+        self.require_pushes()?;
+        let scope = scope(parameters, &request.tenant, &request)?;
+        self.engine.delete_push_config(&scope, &request.task_id, &request.id).await.map_err(told)
     }
 
     /// GetExtendedAgentCard: the agent has none (A2A §3.3.4).
@@ -231,7 +276,7 @@ impl Operations {
         let wants_push =
             |configuration: &wire::SendMessageConfiguration| configuration.task_push_notification_config.is_some();
         if request.configuration.as_ref().is_some_and(wants_push) {
-            return Err(self.push_not_supported());
+            self.require_pushes()?;
         }
         let scope = scope(parameters, &request.tenant, &request)?;
         let configuration = request.configuration.unwrap_or_default();
@@ -247,6 +292,7 @@ impl Operations {
             },
             history: history(configuration.history_length),
             return_immediately: configuration.return_immediately,
+            push: configuration.task_push_notification_config,
         })
     }
 }

@@ -11,8 +11,8 @@ pub(crate) enum Resource {
     Task { id: String },
     CancelTask { id: String },
     SubscribeToTask { id: String },
-    PushConfigs,
-    PushConfig,
+    PushConfigs { task_id: String },
+    PushConfig { task_id: String, id: String },
     ExtendedAgentCard,
     Artifact { task_id: String, artifact_id: String },
     ArtifactVersions { task_id: String, artifact_id: String },
@@ -39,8 +39,10 @@ fn of_segments(segments: &[&str]) -> Option<Resource> {
         ["extendedAgentCard"] => Some(Resource::ExtendedAgentCard),
         ["tasks"] => Some(Resource::Tasks),
         ["tasks", task] => task_or_verb(task),
-        ["tasks", _, "pushNotificationConfigs"] => Some(Resource::PushConfigs),
-        ["tasks", _, "pushNotificationConfigs", _] => Some(Resource::PushConfig),
+        ["tasks", task, "pushNotificationConfigs"] => Some(Resource::PushConfigs { task_id: decoded(task) }),
+        ["tasks", task, "pushNotificationConfigs", id] => {
+            Some(Resource::PushConfig { task_id: decoded(task), id: decoded(id) })
+        }
         ["tasks", task, "artifacts", artifact] => {
             Some(Resource::Artifact { task_id: decoded(task), artifact_id: decoded(artifact) })
         }

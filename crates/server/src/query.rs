@@ -77,6 +77,27 @@ impl Query {
         self.finish(request)
     }
 
+    pub fn list_push_configs(
+        mut self,
+        task_id: String,
+    ) -> Result<wire::ListTaskPushNotificationConfigsRequest, A2aError> {
+        let request = wire::ListTaskPushNotificationConfigsRequest {
+            tenant: self.owned("tenant"),
+            task_id,
+            page_size: self.number("pageSize").unwrap_or(0),
+            page_token: self.owned("pageToken"),
+        };
+        self.finish(request)
+    }
+
+    pub fn get_push_config(self, task_id: String, id: String) -> wire::GetTaskPushNotificationConfigRequest {
+        wire::GetTaskPushNotificationConfigRequest { tenant: self.owned("tenant"), task_id, id }
+    }
+
+    pub fn delete_push_config(self, task_id: String, id: String) -> wire::DeleteTaskPushNotificationConfigRequest {
+        wire::DeleteTaskPushNotificationConfigRequest { tenant: self.owned("tenant"), task_id, id }
+    }
+
     pub fn subscribe_to_task(self, id: String) -> wire::SubscribeToTaskRequest {
         wire::SubscribeToTaskRequest { tenant: self.owned("tenant"), id }
     }

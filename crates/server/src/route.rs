@@ -90,7 +90,7 @@ impl App {
         }
         parameters.tenant = tenant;
         let body = read_json(&head.headers, body, self.body_bytes_max).await;
-        http_json::answer(self, &parameters, resource, query, body).await
+        http_json::answer(self, &parameters, (&head.method, resource), query, body).await
     }
 
     /// Whether requests can be served: the store works, and the server is not going down.

@@ -94,6 +94,6 @@ impl SendBuilder {
     pub fn build(self) -> SendRequest {
         let Self { scope, message, request, history, return_immediately } = self;
         let message = Message::new(message).expect("a test sends a valid message");
-        SendRequest { scope, message, request, history, return_immediately }
+        SendRequest { scope, message, request, history, return_immediately, push: None }
     }
 }

@@ -41,6 +41,7 @@ impl Letter {
             request,
             history: HistoryLimit::All,
             return_immediately: mode == Mode::Immediately,
+            push: None,
         })
     }
 }

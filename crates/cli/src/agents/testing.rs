@@ -83,6 +83,7 @@ impl Bench {
             },
             history: HistoryLimit::All,
             return_immediately: false,
+            push: None,
         }
     }
 
