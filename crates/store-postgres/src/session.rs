@@ -56,12 +56,13 @@ impl Database {
         hear: impl FnMut(Notification) + Send + 'static,
     ) -> Result<Session, Fault> {
         let limit = self.config.connect_timeout;
-        within(limit, async {
+        // Apart from the stack of whoever reads or writes: the steps of a new connection take a lot of room.
+        let connecting = Box::pin(async {
             let client = self.connector.connect(&self.tracker, hear).await?;
             client.batch_execute(&settings(&self.config)).await?;
             Ok(Session { client, statements: Mutex::default() })
-        })
-        .await
+        });
+        within(limit, connecting).await
     }
 }
 
