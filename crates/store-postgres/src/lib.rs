@@ -11,6 +11,8 @@ mod connect;
 mod counts;
 mod error;
 mod fault;
+#[cfg(feature = "fill")]
+mod fill;
 mod migrations;
 mod notify;
 mod pool;
@@ -23,6 +25,8 @@ mod writer;
 pub use clock::ClockOffset;
 pub use config::{LeaseClock, PostgresConfig};
 pub use error::OpenError;
+#[cfg(feature = "fill")]
+pub use fill::fill;
 pub use migrations::SchemaState;
 pub use store::{PostgresStore, migrate};
 pub use writer::WriterStats;
