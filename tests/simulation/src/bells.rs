@@ -36,7 +36,8 @@ impl Bells {
 
     /// An instance has changed a task; `due` if it waits for a worker now.
     pub fn ring(&self, by: u64, mark: &TaskMark, due: bool) {
-        let ears: Vec<_> = self.ears().iter().filter(|(instance, _)| **instance != by).map(|(_, ear)| Arc::clone(ear)).collect();
+        let ears: Vec<_> =
+            self.ears().iter().filter(|(instance, _)| **instance != by).map(|(_, ear)| Arc::clone(ear)).collect();
         ears.iter().for_each(|ear| ear.ring(mark, due));
     }
 }

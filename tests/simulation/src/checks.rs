@@ -166,7 +166,8 @@ impl Check<'_> {
                 let listed: BTreeSet<&str> = page.tasks.iter().map(|task| task.id.as_str()).collect();
                 if listed != expected || page.total != expected.len() as u64 {
                     let (owner, total) = (scope.owner.as_str(), page.total);
-                    let what = format!("{owner} has {expected:?} in state {state:?}, listed are {listed:?}, counted {total}");
+                    let what =
+                        format!("{owner} has {expected:?} in state {state:?}, listed are {listed:?}, counted {total}");
                     self.broken(Promise::ToldWhatIsStored, what);
                 }
             }

@@ -135,10 +135,12 @@ impl Shared {
         let answer = self.sound("commit", writer.store.commit(written).await);
         if let (Ok(committed), Some(bells)) = (&answer, &self.bells) {
             let Committed { version, last_sequence } = *committed;
-            let due = asked.head.as_ref().is_some_and(|head| !head.leased && head.due_at.is_some_and(|at| at <= asked.now));
+            let due =
+                asked.head.as_ref().is_some_and(|head| !head.leased && head.due_at.is_some_and(|at| at <= asked.now));
             bells.ring(writer.instance, &TaskMark { task_id: task_id.clone(), version, last_sequence }, due);
         }
-        let made = answer.as_ref().ok().map(|committed| Made { by: writer.instance, commit: asked, committed: *committed });
+        let made =
+            answer.as_ref().ok().map(|committed| Made { by: writer.instance, commit: asked, committed: *committed });
         let State { books, entries, .. } = &mut *self.state();
         entries.committed(books, &self.trace, &task_id, made);
         answer

@@ -84,7 +84,10 @@ pub(crate) enum Calls {
 
 impl Calls {
     /// Makes a call. It is given up when nobody waits for it any more.
-    pub async fn make<T>(&self, call: impl Future<Output = Result<T, StoreError>> + Send + 'static) -> Result<T, StoreError>
+    pub async fn make<T>(
+        &self,
+        call: impl Future<Output = Result<T, StoreError>> + Send + 'static,
+    ) -> Result<T, StoreError>
     where
         T: Send + 'static,
     {
@@ -99,7 +102,10 @@ impl Calls {
     }
 
     /// Makes a call that goes on when nobody waits for it any more.
-    pub async fn finish<T>(&self, call: impl Future<Output = Result<T, StoreError>> + Send + 'static) -> Result<T, StoreError>
+    pub async fn finish<T>(
+        &self,
+        call: impl Future<Output = Result<T, StoreError>> + Send + 'static,
+    ) -> Result<T, StoreError>
     where
         T: Send + 'static,
     {

@@ -45,7 +45,9 @@ fn run_over_postgres(seed: u64, mutation: Option<Mutation>, keeps_lines: bool) -
 }
 
 fn repeat(seed: u64) -> String {
-    format!("seed {seed}: repeat it with LONGHAUL_SEED={seed} cargo test -p longhaul-simulation --test postgres no_seed")
+    format!(
+        "seed {seed}: repeat it with LONGHAUL_SEED={seed} cargo test -p longhaul-simulation --test postgres no_seed"
+    )
 }
 
 #[test]
@@ -60,7 +62,8 @@ fn no_seed_breaks_a_promise_over_postgres() {
     let limit = set_number("LONGHAUL_SIM_SECONDS").map_or(LIMIT, Duration::from_secs);
     let first = seed_of_the_clock();
     println!("{seeds} seeds from 0 on, and then from {first} on until {limit:?} are over");
-    let totals = run_all((0..seeds).chain(first..first + FRESH_SEEDS), limit, |seed| run_over_postgres(seed, None, false));
+    let totals =
+        run_all((0..seeds).chain(first..first + FRESH_SEEDS), limit, |seed| run_over_postgres(seed, None, false));
     println!("{}", totals.report());
     assert_eq!(totals.failures(repeat), None);
     assert!(totals.seeds >= SEEDS_MIN, "only {} seeds could be run in time", totals.seeds);
@@ -73,12 +76,17 @@ const TRIES_MAX: usize = 8;
 fn is_found_out(mutation: Mutation, promise: Promise) {
     let breaks = |outcome: &Outcome| outcome.violations.iter().find(|violation| violation.promise == promise).cloned();
     let seeds = (0..).filter(|seed| breaks(&run(&scenario(*seed), Some(mutation), false)).is_some());
-    let found = seeds.take(TRIES_MAX).find_map(|seed| Some((seed, breaks(&run_over_postgres(seed, Some(mutation), false))?)));
+    let found =
+        seeds.take(TRIES_MAX).find_map(|seed| Some((seed, breaks(&run_over_postgres(seed, Some(mutation), false))?)));
     let Some((seed, found)) = found else {
         unreachable!("{mutation:?} was not found over PostgreSQL by {TRIES_MAX} seeds that find it in memory");
     };
     println!("{mutation:?}: found by seed {seed}: {found}");
-    assert_eq!(run_over_postgres(seed, None, false).violations, [], "the same seed finds nothing on the store as it is");
+    assert_eq!(
+        run_over_postgres(seed, None, false).violations,
+        [],
+        "the same seed finds nothing on the store as it is"
+    );
 }
 
 #[test]

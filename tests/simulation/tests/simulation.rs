@@ -30,7 +30,8 @@ fn holds(of: impl Fn(u64) -> Scenario + Sync, seeds: u64, test: &str) {
     let all = (first..first + FRESH_SEEDS).chain(0..seeds);
     let totals = run_all(all, limit, |seed| run(&of(seed), None, false));
     println!("{}", totals.report());
-    let repeat = |seed| format!("seed {seed}: repeat it with LONGHAUL_SEED={seed} cargo test -p longhaul-simulation {test}");
+    let repeat =
+        |seed| format!("seed {seed}: repeat it with LONGHAUL_SEED={seed} cargo test -p longhaul-simulation {test}");
     assert_eq!(totals.failures(repeat), None);
     assert!(totals.seeds >= seeds.min(SEEDS_MIN), "only {} seeds could be run in time", totals.seeds);
 }
