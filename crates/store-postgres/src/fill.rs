@@ -3,15 +3,16 @@ use std::pin::pin;
 use longhaul_protocol::{ContextId, TaskId, Timestamp};
 use longhaul_store::columns::int;
 use longhaul_store::fill::{FilledTask, Patched, filled_ids};
-use longhaul_store::{EventKind, Scope, shard_of_task};
+use longhaul_store::{EventKind, Scope};
 use tokio_postgres::binary_copy::BinaryCopyInWriter;
 use tokio_postgres::types::Type;
 use tokio_util::task::TaskTracker;
 
 use crate::connect::Connector;
-use crate::counts::{self, Counts, shard_of_counts, to_column};
+use crate::counts::{self, Counts};
 use crate::fault::Fault;
 use crate::session::{Database, Param, Session};
+use crate::shards;
 use crate::{OpenError, PostgresConfig, migrations};
 
 /// How many tasks are written at once.
@@ -42,7 +43,7 @@ async fn write_all(database: &Database, tasks: u64, now: Timestamp) -> Result<()
         let written = numbers.clone().map(|n| {
             let ended = now.unix_millis() - int(tasks - 1 - n) * 1000;
             let (id, context) = filled_ids(&Scope::default().tenant, ended, first + int(n))?;
-            Ok(Written { shard: to_column(shard_of_task(&id)), id, context, ended })
+            Ok(Written { shard: shards::of_task(&id), id, context, ended })
         });
         let written = written.collect::<Result<Vec<_>, Fault>>()?;
         // The logs are the half of it. A task is there only when its log is.
@@ -131,7 +132,7 @@ async fn write_counts(session: &Session, template: &FilledTask, tasks: &[Written
     let counts = of(1);
     let mut rows = pin!(copy(session, &into, &types).await?);
     for task in tasks {
-        let shard = shard_of_counts(&scope, Some(&task.context));
+        let shard = shards::of_counts(&scope, Some(&task.context));
         let context = task.context.as_str();
         let mut row: Vec<Param<'_>> = vec![&shard, &tenant, &owner, &context];
         row.extend(counts.iter().map(|count| count as Param<'_>));
@@ -142,7 +143,7 @@ async fn write_counts(session: &Session, template: &FilledTask, tasks: &[Written
         "INSERT INTO task_count_delta (shard, tenant, owner, context_id, batch, {COLUMNS})
          VALUES ($1, $2, $3, '', $4, $5, $6, $7, $8, $9, $10, $11, $12)"
     );
-    let (shard, batch, counts) = (shard_of_counts(&scope, None), rand::random::<i64>(), of(tasks.len()));
+    let (shard, batch, counts) = (shards::of_counts(&scope, None), rand::random::<i64>(), of(tasks.len()));
     let mut row: Vec<Param<'_>> = vec![&shard, &tenant, &owner, &batch];
     row.extend(counts.iter().map(|count| count as Param<'_>));
     session.client().execute(&delta, &row).await?;

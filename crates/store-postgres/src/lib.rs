@@ -18,6 +18,7 @@ mod notify;
 mod pool;
 mod reader;
 mod session;
+mod shards;
 mod store;
 mod upkeep;
 mod writer;

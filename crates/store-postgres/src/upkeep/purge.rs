@@ -1,15 +1,15 @@
 //! Removes tasks that have ended.
 
 use longhaul_protocol::{ContextId, TaskId, TaskState, Timestamp};
-use longhaul_store::{StoreError, columns, shard_of_task};
+use longhaul_store::{StoreError, columns};
 use tokio_postgres::Row;
 
 use super::statements;
-use crate::counts::{shard_of_counts, to_column};
 use crate::fault::Fault;
 use crate::pool::Pool;
 use crate::reader::{Reader, row};
 use crate::session::Param;
+use crate::shards;
 
 /// How many tasks one transaction removes at the most, how many events and messages, and how many bytes, a single task apart: so it
 /// takes some milliseconds.
@@ -63,10 +63,10 @@ impl Sized {
         let id = id.ok_or_else(|| StoreError::corrupt("a row stands at a place that was not asked for"))?;
         let (scope, context) = (row::scope(row, 1)?, row::id(row, 3, |text| ContextId::new(text))?);
         Ok(Self {
-            shard: to_column(shard_of_task(id)),
+            shard: shards::of_task(id),
             id: id.as_str().to_owned(),
-            scope_shard: shard_of_counts(&scope, None),
-            context_shard: shard_of_counts(&scope, Some(&context)),
+            scope_shard: shards::of_counts(&scope, None),
+            context_shard: shards::of_counts(&scope, Some(&context)),
             rows: row.try_get(4)?,
             log_bytes: row.try_get(5)?,
             other_bytes: row.try_get(6)?,
@@ -88,7 +88,7 @@ impl Sized {
 }
 
 async fn sizes(pool: &Pool, task_ids: &[TaskId]) -> Result<Vec<Sized>, Fault> {
-    let shards: Vec<i16> = task_ids.iter().map(|id| to_column(shard_of_task(id))).collect();
+    let shards: Vec<i16> = task_ids.iter().map(|id| shards::of_task(id)).collect();
     let ids: Vec<&str> = task_ids.iter().map(TaskId::as_str).collect();
     let rows = pool.query(statements::SIZES, &[&shards, &ids, &ROWS_MAX]).await?;
     rows.iter().map(|row| Sized::read(row, task_ids)).collect()
