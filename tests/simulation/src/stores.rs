@@ -58,7 +58,7 @@ impl Stores {
     }
 
     /// A store for one more instance.
-    pub(crate) fn open(&self) -> Arc<dyn Store> {
+    pub fn open(&self) -> Arc<dyn Store> {
         self.calls.wait((self.open)())
     }
 
@@ -131,6 +131,14 @@ impl Calls {
         match self {
             Self::AtOnce => at_once(call),
             Self::Outside { runtime, .. } => runtime.block_on(call),
+        }
+    }
+
+    /// Whether calls are under way that nobody has waited for.
+    pub fn are_under_way(&self) -> bool {
+        match self {
+            Self::AtOnce => false,
+            Self::Outside { flights, .. } => flights.state().under_way > 0,
         }
     }
 

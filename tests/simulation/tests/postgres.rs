@@ -25,7 +25,9 @@ fn scenario(seed: u64) -> Scenario {
 }
 
 fn run_over_postgres(seed: u64, mutation: Option<Mutation>, keeps_lines: bool) -> Outcome {
+    let t0 = std::time::Instant::now();
     let database = Database::fresh().unwrap();
+    let t1 = std::time::Instant::now();
     let config = PostgresConfig {
         url: database.url().to_owned(),
         readers: 4,
@@ -41,7 +43,18 @@ fn run_over_postgres(seed: u64, mutation: Option<Mutation>, keeps_lines: bool) -
             std::sync::Arc::new(store) as std::sync::Arc<dyn Store>
         }
     });
-    run_over(&stores, &scenario(seed), mutation, keeps_lines)
+    drop(stores.open());
+    let t2 = std::time::Instant::now();
+    drop(stores.open());
+    let t3 = std::time::Instant::now();
+    let o = run_over(&stores, &scenario(seed), mutation, keeps_lines);
+    let t4 = std::time::Instant::now();
+    drop(stores);
+    let t5 = std::time::Instant::now();
+    drop(database);
+    let t6 = std::time::Instant::now();
+    println!("TIME create {:?} open {:?} open {:?} run {:?} shut {:?} drop {:?} calls {:?}", t1-t0, t2-t1,t3-t2,t4-t3,t5-t4,t6-t5, o.counts.get("calls of the store"));
+    o
 }
 
 fn repeat(seed: u64) -> String {

@@ -279,12 +279,12 @@ impl Caller {
 }
 
 /// Lets patient callers work while `faults` happen, and checks that what they were told holds, that nothing is stuck and
-/// that nothing was done twice. Answers how many tasks there were.
+/// that nothing was done twice. Answers how many requests had to be repeated.
 ///
 /// # Panics
 ///
-/// When a promise is broken, or no request met a fault.
-pub async fn under_load(instances: Instances, dice: &mut StdRng, faults: impl AsyncFnOnce(&mut StdRng)) -> usize {
+/// When a promise is broken, or there were hardly any tasks.
+pub async fn under_load(instances: Instances, dice: &mut StdRng, faults: impl AsyncFnOnce(&mut StdRng)) -> u64 {
     let checker = Checker::new(&instances, whole_texts(&instances).await);
     let (ledger, over) = (Ledger::default(), Arc::new(AtomicBool::new(false)));
     let mut callers = JoinSet::new();
@@ -302,6 +302,6 @@ pub async fn under_load(instances: Instances, dice: &mut StdRng, faults: impl As
     checker.check_all(&ledger).await;
     let (tasks, repeated) = (ledger.ids(None).len(), ledger.repeated());
     println!("{tasks} tasks, {repeated} requests were repeated, checked in {:?}", begun.elapsed());
-    assert!(tasks > 20 && repeated > 0, "no request met a fault");
-    tasks
+    assert!(tasks > 50, "there was no load");
+    repeated
 }

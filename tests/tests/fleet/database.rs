@@ -3,9 +3,7 @@
 use std::time::Duration;
 
 use longhaul_pgtest::{Cluster, Mode, Options};
-use longhaul_tests::http::{Connection, Request};
 use longhaul_tests::promises::under_load;
-use longhaul_tests::task::say;
 use longhaul_tests::{Fleet, Launch, seed};
 use rand::SeedableRng as _;
 use rand::rngs::StdRng;
@@ -23,7 +21,7 @@ async fn restart_and_crash_of_the_database_lose_nothing_and_no_instance_has_to_b
     let url = cluster.create_database("longhaul").unwrap();
     let fleet = Fleet::on([url.clone(), url.clone(), url], Launch::postgres(SHORT_LEASES)).await;
     let mut dice = StdRng::seed_from_u64(seed());
-    under_load(fleet.instances(), &mut dice, async |_| {
+    let repeated = under_load(fleet.instances(), &mut dice, async |_| {
         for mode in [Some(Mode::Fast), Some(Mode::Immediate), None] {
             tokio::time::sleep(WORK).await;
             block_in_place(|| match mode {
@@ -33,12 +31,6 @@ async fn restart_and_crash_of_the_database_lose_nothing_and_no_instance_has_to_b
             .unwrap();
             let noticed = all_say(fleet.servers(), 503).await;
             refused_for_now(&fleet[0]).await;
-            let mut connection = Connection::open(fleet[1].addr()).await.unwrap();
-            let answer = connection.exchange(&Request::new("POST", "/message:send").v1().json(&say("echo"))).await;
-            let answer = answer.unwrap();
-            assert_eq!(answer.status, 503, "{answer:?}");
-            let seconds = answer.header("retry-after").and_then(|seconds| seconds.parse::<u32>().ok());
-            assert!(seconds.is_some(), "{answer:?}");
             block_in_place(|| cluster.restart()).unwrap();
             let ready = all_say(fleet.servers(), 200).await;
             let accepts = accepts_again(&fleet).await;
@@ -47,6 +39,7 @@ async fn restart_and_crash_of_the_database_lose_nothing_and_no_instance_has_to_b
         tokio::time::sleep(WORK).await;
     })
     .await;
+    assert!(repeated > 0, "nobody has met the fault");
 }
 
 /// Sends a signal to all processes of the cluster.
@@ -75,7 +68,7 @@ async fn database_that_stands_still_for_seconds_loses_nothing() {
     let launch = Launch::postgres(&format!("{SHORT_LEASES}{SHORT_STATEMENTS}"));
     let fleet = Fleet::on([url.clone(), url.clone(), url], launch).await;
     let mut dice = StdRng::seed_from_u64(seed());
-    under_load(fleet.instances(), &mut dice, async |_| {
+    let repeated = under_load(fleet.instances(), &mut dice, async |_| {
         tokio::time::sleep(WORK).await;
         signal_all(&cluster, Signal::STOP);
         let noticed = all_say(fleet.servers(), 503).await;
@@ -86,4 +79,5 @@ async fn database_that_stands_still_for_seconds_loses_nothing() {
         tokio::time::sleep(WORK).await;
     })
     .await;
+    assert!(repeated > 0, "nobody has met the fault");
 }

@@ -2,9 +2,11 @@
 
 use std::time::Duration;
 
+use longhaul_tests::http::{Connection, Request};
 use longhaul_tests::server::readiness;
 use longhaul_tests::steps::{client, lines};
-use longhaul_tests::{Binding, Call, CallError, Client, Fleet, Operation, Server, task::say, until};
+use longhaul_tests::task::say;
+use longhaul_tests::{Binding, Call, CallError, Client, Fleet, Operation, Server, until};
 use tokio::time::Instant;
 
 /// How long anything may take.
@@ -51,14 +53,25 @@ pub async fn all_say(servers: &[Server], status: u16) -> Duration {
 
 /// A send is refused for now through each binding, and says when to come again.
 pub async fn refused_for_now(server: &Server) {
-    for binding in Binding::ALL {
-        let begun = Instant::now();
+    let addr = server.addr();
+    let through = async |binding| {
         let call = Call::new(Operation::SendMessage, say("echo"));
-        let refusal = Client::new(binding, server.addr()).refused(&call, "UNAVAILABLE").await;
-        assert!(begun.elapsed() < Duration::from_secs(20), "{binding:?}: refused after {:?}", begun.elapsed());
+        let refusal = Client::new(binding, addr).refused(&call, "UNAVAILABLE").await;
         let details = format!("{:?}", refusal.details);
         assert!(details.contains("retryDelay"), "{binding:?} does not say when to come again: {refusal:?}");
-    }
+    };
+    let with_header = async {
+        let mut connection = Connection::open(addr).await.unwrap();
+        let request = Request::new("POST", "/message:send").v1().json(&say("echo"));
+        let answer = connection.exchange(&request).await.unwrap();
+        assert_eq!(answer.status, 503, "{answer:?}");
+        let seconds = answer.header("retry-after").and_then(|seconds| seconds.parse::<u32>().ok());
+        assert!(seconds.is_some(), "{answer:?}");
+    };
+    let begun = Instant::now();
+    let [one, two, three] = Binding::ALL.map(through);
+    tokio::join!(one, two, three, with_header);
+    assert!(begun.elapsed() < Duration::from_secs(10), "refused after {:?}", begun.elapsed());
 }
 
 /// Waits until a send is accepted, which is refused at first, and answers how long that took.
