@@ -75,6 +75,7 @@ fn settings(config: &PostgresConfig) -> String {
          SET statement_timeout = {timeout};
          SET lock_timeout = {timeout};
          SET idle_in_transaction_session_timeout = {timeout};
+         SET idle_session_timeout = 0;
          SET default_transaction_isolation = 'read committed';
          SET enable_seqscan = off; SET enable_bitmapscan = off; SET enable_hashjoin = off; SET enable_mergejoin = off;
          SET plan_cache_mode = force_generic_plan; SET jit = off; SET client_min_messages = warning;
