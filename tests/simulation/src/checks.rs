@@ -86,11 +86,14 @@ fn text_of(message: Option<&wire::Message>) -> String {
 /// How many events are read at once, to see that what is read in parts is the whole.
 const READ_MAX: usize = 10;
 
+/// Tasks as they stood at a moment, or stand now.
+type Moments = BTreeMap<(TaskId, Option<u64>), Option<Rc<Snapshot>>>;
+
 struct Check<'a> {
     shared: &'a Shared,
     store: &'a dyn Store,
-    /// Tasks as they stood, as far as they were read.
-    moments: RefCell<BTreeMap<(TaskId, Option<u64>), Option<Rc<Snapshot>>>>,
+    /// What was read already.
+    moments: RefCell<Moments>,
     logs: RefCell<BTreeMap<TaskId, Rc<Vec<StoredEvent>>>>,
 }
 

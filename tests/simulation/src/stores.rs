@@ -58,7 +58,7 @@ impl Stores {
     }
 
     /// A store for one more instance.
-    pub fn open(&self) -> Arc<dyn Store> {
+    pub(crate) fn open(&self) -> Arc<dyn Store> {
         self.calls.wait((self.open)())
     }
 

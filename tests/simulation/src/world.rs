@@ -300,9 +300,13 @@ impl<'a> World<'a> {
     /// What happens next may happen while calls are under way, if they can be.
     fn settle_or_not(&mut self) {
         self.run_instances();
-        if !self.stores.calls().are_under_way() || self.other_dice.happens(500) {
-            self.land();
+        if !self.stores.calls().are_under_way() {
+            return self.land();
         }
+        if self.other_dice.happens(500) {
+            return self.land();
+        }
+        self.trace.count("things that happened while calls were under way");
     }
 
     /// Waits until no call is under way, and lets instances go on with what they are answered.
