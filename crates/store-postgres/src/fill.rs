@@ -162,6 +162,7 @@ async fn write_tasks(session: &Session, template: &FilledTask, tasks: &[Written]
     let state = i16::try_from(head.state.number()).unwrap_or(i16::MAX);
     let (version, sequence) = (int(head.version), int(template.events.len() as u64));
     let (epoch, attempt) = (int(head.epoch), i64::from(head.attempt));
+    let (messages, turn_message) = (int(head.messages), int(head.turn_message));
     let mut rows = pin!(copy(session, INTO, &types).await?);
     for task in tasks {
         let (id, context) = (task.id.as_str(), task.context.as_str());
@@ -177,12 +178,12 @@ async fn write_tasks(session: &Session, template: &FilledTask, tasks: &[Written]
             &sequence,
             &epoch,
             &attempt,
-            // Neither leased nor asked to end; of one message, which was the turn's, and no status message.
-            &false,
-            &false,
-            &1_i64,
-            &0_i64,
-            &1_i64,
+            &head.leased,
+            &head.cancel_requested,
+            &messages,
+            &turn_message,
+            // As many messages are in the history, and none in the status.
+            &messages,
             &false,
         ];
         rows.as_mut().write(&row).await?;

@@ -1,8 +1,10 @@
 //! A store that was filled at once is like one that grew.
 #![cfg(feature = "fill")]
 
+use longhaul_lifecycle::TaskHead;
 use longhaul_pgtest::Database;
 use longhaul_protocol::{ContextId, TaskId, TaskState, Timestamp};
+use longhaul_store::fill::FilledTask;
 use longhaul_store::{HistoryLimit, ListQuery, Scope, SnapshotQuery, Store, shard, shard_of_task};
 use longhaul_store_postgres::{PostgresConfig, PostgresStore, fill};
 
@@ -11,6 +13,7 @@ async fn filled_tasks_are_listed_counted_read_and_removed() {
     let database = Database::fresh().unwrap();
     let config = PostgresConfig { url: database.url().to_owned(), ..PostgresConfig::default() };
     let now = Timestamp::from_unix_millis(1_796_000_000_000);
+    let lived = FilledTask::new(now).unwrap().head;
     fill(&config, 100, now).await.unwrap();
     fill(&config, 100, now).await.unwrap();
     let store = PostgresStore::open(&config).await.unwrap();
@@ -44,7 +47,14 @@ async fn filled_tasks_are_listed_counted_read_and_removed() {
         let snapshot = store.snapshot(&query.scope, &task_id, view).await.unwrap().unwrap();
         assert_eq!(snapshot.task.artifacts, task.artifacts);
         assert_eq!(snapshot.sequence, snapshot.head.last_sequence);
-        assert_eq!(snapshot.head.state, TaskState::Completed);
+        let lived = TaskHead {
+            id: task_id,
+            context_id: context_id.clone(),
+            status_timestamp: snapshot.head.status_timestamp,
+            last_sequence: 4,
+            ..lived.clone()
+        };
+        assert_eq!(snapshot.head, lived);
         let of_context = ListQuery { context_id: Some(context_id), ..query.clone() };
         assert_eq!(store.list(of_context).await.unwrap().total, 1);
     }
