@@ -239,6 +239,20 @@ fn a_server_says_that_it_is_not_ready_while_its_database_is_away() {
     assert_eq!(text_of(&server.send("hello", &json!({}))), "hello");
 }
 
+#[test]
+fn a_server_ends_when_it_is_told_to_though_its_database_is_away() {
+    let mut cluster = Cluster::start(Options::default()).expect("there is PostgreSQL");
+    let url = cluster.create_database("tasks").expect("it is made");
+    let config = toml("server.drain_timeout = '1s'");
+    let server = Server::start(&["demo-server", "--store", &url, "--config", &config]);
+    let task = server.send("slow 600", &json!({"returnImmediately": true}));
+    server.until(task["id"].as_str().expect("it has an id"), "WORKING");
+    cluster.stop(Mode::Fast).expect("it stops");
+    until_ready(&server, 503);
+    server.signal(Signal::TERM);
+    assert_eq!(server.end(), 0);
+}
+
 fn until_ready(server: &Server, status: u16) {
     poll(|| match server.status("/readyz") {
         answered if answered == status => Ok(()),
