@@ -92,6 +92,22 @@ install_python_needs() {
     fi
 }
 
+# Unpacks nginx, for the tests of deploy/, unless the machine has one. Installed as a package it would start a web server.
+install_nginx_needs() {
+    if has nginx || [ -x "$WORK/nginx/usr/sbin/nginx" ]; then return; fi
+    has apt-get || die "cannot get nginx: there is no apt-get" "hint: install it and run ./test again"
+    printf 'unpacking nginx\n'
+    rm -rf "$WORK/nginx"
+    mkdir "$WORK/nginx"
+    if [ "$apt_updated" = false ]; then
+        as_root apt-get -qq update
+        apt_updated=true
+    fi
+    (cd "$WORK/nginx" && apt-get -qq download nginx && dpkg --extract nginx_*.deb .) >"$WORK/logs/apt.log" 2>&1 ||
+        { cat "$WORK/logs/apt.log" >&2; die "cannot get nginx"; }
+    "$WORK/nginx/usr/sbin/nginx" -v 2>/dev/null || die "the nginx that was unpacked does not run here"
+}
+
 node_is_new_enough() {
     has node && [ "$(node -p 'process.versions.node.split(".")[0]')" -ge 20 ]
 }

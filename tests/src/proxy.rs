@@ -13,6 +13,8 @@ use tokio::task::JoinSet;
 pub enum Network {
     /// They arrive.
     Whole,
+    /// They arrive at the target, and what it answers waits.
+    Deaf,
     /// They wait; nobody is told, and what waits arrives when the network is whole again.
     Silent,
     /// Connections are closed, and new ones too.
@@ -69,16 +71,22 @@ async fn relay(near: TcpStream, target: SocketAddr, mut now: watch::Receiver<Net
     let (there, back) = (now.clone(), now.clone());
     tokio::select! {
         _ = now.wait_for(|network| *network == Network::Cut) => {}
-        () = pass(near_read, far_write, there) => {}
-        () = pass(far_read, near_write, back) => {}
+        () = pass(near_read, far_write, there, |network| network != Network::Silent) => {}
+        () = pass(far_read, near_write, back, |network| network == Network::Whole) => {}
     }
 }
 
-async fn pass(mut from: OwnedReadHalf, mut to: OwnedWriteHalf, mut now: watch::Receiver<Network>) {
+/// Passes on in one direction, while the network lets it.
+async fn pass(
+    mut from: OwnedReadHalf,
+    mut to: OwnedWriteHalf,
+    mut now: watch::Receiver<Network>,
+    lets: fn(Network) -> bool,
+) {
     let mut bytes = vec![0; 64 * 1024];
     loop {
         let Ok(read @ 1..) = from.read(&mut bytes).await else { return };
-        if now.wait_for(|network| *network != Network::Silent).await.is_err() {
+        if now.wait_for(|network| lets(*network)).await.is_err() {
             return;
         }
         if to.write_all(&bytes[..read]).await.is_err() {

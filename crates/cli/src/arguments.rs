@@ -15,11 +15,18 @@ reference.
 Exit codes: 0 it ended as it was told to, 1 it failed, 2 the command line or the configuration is wrong.";
 
 const OPERATOR: &str = "\
-The store is the folder of the settings (store.data). When a server holds it, the command goes through that server
-(DIR/admin.sock, as the user that runs it); otherwise it opens the folder itself, and runs no turn. It acts on the tasks
-of all tenants and owners. docs/operations.md says more.
+The store is that of the settings (store.kind, store.data). When a server holds the folder, the command goes through that
+server (DIR/admin.sock, as the user that runs it); otherwise it opens the folder itself, and runs no turn. To a PostgreSQL
+database it connects by itself, whether servers run or not. It acts on the tasks of all tenants and owners.
+docs/operations.md says more.
 
 Exit codes: 0 it was done, 1 it was not, 2 the command line or the configuration is wrong.";
+
+const MIGRATE: &str = "\
+Servers do the same when they start, unless store.postgres.migrate is false. A store in a SQLite file needs it never: the
+server that opens the file does it. docs/operations.md says more.
+
+Exit codes: 0 the tables are up to date, 1 they are not, 2 the command line or the configuration is wrong.";
 
 const DEMO: &str = "\
 The words at the beginning of a message choose what happens; they combine (stubborn slow 60):
@@ -66,6 +73,9 @@ pub enum Command {
     /// Remove tasks that have ended, and give their disk space back
     #[command(after_help = OPERATOR)]
     Purge(PurgeFlags),
+    /// Make the tables in a PostgreSQL database, or bring them up to date
+    #[command(after_help = MIGRATE)]
+    Migrate(OperatorFlags),
 }
 
 /// Flags of `serve`.
@@ -126,6 +136,9 @@ pub struct OperatorFlags {
     /// Folder of the SQLite file [default: ./longhaul-data]
     #[arg(long, value_name = "DIR")]
     data: Option<String>,
+    /// Where tasks are kept: sqlite, or postgres://USER@HOST:PORT/DATABASE [default: sqlite]
+    #[arg(long, value_name = "STORE")]
+    store: Option<String>,
     /// Configuration file [default: ./longhaul.toml, if it is there]
     #[arg(long, value_name = "FILE")]
     pub config: Option<PathBuf>,
@@ -174,9 +187,13 @@ pub struct CommonFlags {
     /// Folder of the SQLite file [default: ./longhaul-data]
     #[arg(long, value_name = "DIR")]
     data: Option<String>,
-    /// Where tasks are kept: sqlite, or memory, which forgets them at the end [default: sqlite]
-    #[arg(long, value_name = "KIND")]
+    /// Where tasks are kept: sqlite, postgres://USER@HOST:PORT/DATABASE, or memory, which forgets them at the end
+    /// [default: sqlite]
+    #[arg(long, value_name = "STORE")]
     store: Option<String>,
+    /// What leases say who holds them [default: the host's name up to its first dot]
+    #[arg(long, value_name = "NAME")]
+    worker_name: Option<String>,
     /// Configuration file [default: ./longhaul.toml, if it is there]
     #[arg(long, value_name = "FILE")]
     pub config: Option<PathBuf>,
@@ -229,6 +246,7 @@ impl OperatorFlags {
     pub fn layer(&self) -> Layer {
         Layer::of(|flag, _| match flag {
             "--data" => Some((flag, self.data.clone()?)),
+            "--store" => Some((flag, self.store.clone()?)),
             _ => None,
         })
     }
@@ -245,6 +263,7 @@ impl CommonFlags {
             "--listen" => &self.listen,
             "--data" => &self.data,
             "--store" => &self.store,
+            "--worker-name" => &self.worker_name,
             "--public-url" => &self.public_url,
             "--log" => &self.log,
             "--log-format" => &self.log_format,

@@ -1,13 +1,15 @@
 //! The `longhaul` binary: `serve` puts a command behind A2A, `demo-server` serves a built-in agent, `config` shows what
-//! is set; `resume`, `reclaim` and `purge` are for operators.
+//! is set; `resume`, `reclaim`, `purge` and `migrate` are for operators.
 
 mod admin;
 mod agents;
 mod arguments;
 mod failure;
+mod migrate;
 mod operator;
 mod serve;
 mod settings;
+mod store;
 
 use std::path::Path;
 use std::process::ExitCode;
@@ -39,6 +41,15 @@ fn run(command: &Command) -> anyhow::Result<()> {
         Command::DemoServer(flags) => serve::run(Served::Demo, settings(flags.config.as_deref(), &flags.layer())?),
         Command::Config(flags) => {
             print_to_stdout(&settings(flags.common.config.as_deref(), &flags.layer())?.in_effect().to_toml());
+            Ok(())
+        }
+        Command::Migrate(flags) => {
+            let settings = settings(flags.config.as_deref(), &flags.layer())?;
+            let migrated = migrate::run(&settings.store)?;
+            match flags.output {
+                OutputForm::Text => print_to_stdout(&migrated.text()),
+                OutputForm::Json => print_to_stdout(&migrated.json()),
+            }
             Ok(())
         }
         Command::Resume(flags) => operate(&flags.operator, flags.operation()),

@@ -8,20 +8,16 @@ use std::time::Duration;
 
 use anyhow::Context as _;
 use async_trait::async_trait;
-use longhaul_engine::{
-    Agent, AgentError, Clock as _, Config, Engine, EngineParts, Outcome, RandomIds, SystemClock, Turn,
-};
-use longhaul_store_sqlite::{OpenError, SqliteConfig, SqliteStore};
+use longhaul_engine::{Agent, AgentError, Config, Engine, EngineParts, Outcome, RandomIds, Turn};
+use longhaul_store_sqlite::OpenError;
 
 use crate::admin::{Answer, AskError, FILE_NAME, Operation, ask, hello, perform};
 use crate::failure::Attempt;
-use crate::serve::store_hint;
 use crate::settings::{ConfigError, StoreKind, StoreSettings};
+use crate::store::{Opened, database, existing, not_opened};
 
 use table::Table;
 
-/// The file without which a folder holds no store.
-const DATABASE: &str = "longhaul.db";
 /// How often, and after which time again, a server is looked for that holds the store and does not listen yet.
 const STARTING_TRIES: usize = 10;
 const STARTING_WAIT: Duration = Duration::from_millis(200);
@@ -31,8 +27,18 @@ const STARTING_WAIT: Duration = Duration::from_millis(200);
 pub struct Done {
     operation: Operation,
     answer: Answer,
-    /// Whether a server did it.
-    served: bool,
+    way: Way,
+}
+
+/// Who did it.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+enum Way {
+    /// The server that holds the store.
+    Server,
+    /// This process, on a store that nobody held.
+    Folder,
+    /// This process, on a database that servers may be working on.
+    Database,
 }
 
 /// Carries out a command.
@@ -42,14 +48,23 @@ pub struct Done {
 /// When it was not done, with the next step.
 pub fn run(store: &StoreSettings, operation: Operation) -> anyhow::Result<Done> {
     if store.kind == StoreKind::Memory {
-        let hint = "it serves the store of a folder: set store.kind to sqlite";
+        let hint =
+            "it is for the store of a folder or a database: set store.kind to sqlite, or to the database's address";
         return Err(ConfigError::new("store.kind", "is memory, which only its own server can reach", hint).into());
     }
     let runtime = tokio::runtime::Builder::new_current_thread()
         .enable_all()
         .build()
         .context(Attempt::new("cannot start the runtime"))?;
-    let (answer, served) = runtime.block_on(carry_out(store, operation.clone()))?;
+    let (answer, way) = runtime.block_on(async {
+        match &store.kind {
+            StoreKind::Postgres(url) => {
+                let opened = database(url, &store.postgres).await?;
+                Ok((on_the_store(opened, operation.clone()).await?, Way::Database))
+            }
+            StoreKind::Sqlite | StoreKind::Memory => in_the_folder(store, operation.clone()).await,
+        }
+    })?;
     match answer {
         Answer::Refused { message, hint } => {
             let attempt = Attempt::new(message);
@@ -58,22 +73,22 @@ pub fn run(store: &StoreSettings, operation: Operation) -> anyhow::Result<Done> 
                 None => attempt,
             }))
         }
-        answer => Ok(Done { operation, answer, served }),
+        answer => Ok(Done { operation, answer, way }),
     }
 }
 
-/// Answers what came of it, and whether a server did it.
-async fn carry_out(store: &StoreSettings, operation: Operation) -> anyhow::Result<(Answer, bool)> {
+/// Asks the server that holds the folder, or works on it when nobody does.
+async fn in_the_folder(store: &StoreSettings, operation: Operation) -> anyhow::Result<(Answer, Way)> {
     let directory = &store.data;
     let mut tries = 0;
     loop {
         let silence = match hello(directory).await {
-            Ok(()) => return Ok((ask(directory, operation).await.map_err(not_answered)?, true)),
+            Ok(()) => return Ok((ask(directory, operation).await.map_err(not_answered)?, Way::Server)),
             Err(error @ AskError::OtherVersion { .. }) => return Err(not_answered(error)),
             Err(error) => error,
         };
-        match open(store) {
-            Ok(opened) => return Ok((on_the_store(opened, operation).await?, false)),
+        match existing(store) {
+            Ok(opened) => return Ok((on_the_store(opened, operation).await?, Way::Folder)),
             // It may be about to listen.
             Err(OpenError::Held { .. }) if matches!(silence, AskError::Nobody(_)) && tries < STARTING_TRIES => {
                 tries += 1;
@@ -111,35 +126,11 @@ fn held(directory: &Path, pid: Option<u32>, silence: AskError) -> anyhow::Error 
     anyhow::Error::new(silence).context(Attempt::new(what).hint(hint))
 }
 
-fn not_opened(directory: &Path, error: OpenError) -> anyhow::Error {
-    let attempt = Attempt::new(format!("cannot open the store in {}", directory.display()));
-    let attempt = match store_hint(&error) {
-        Some(hint) => attempt.hint(hint),
-        None => attempt,
-    };
-    anyhow::Error::new(error).context(attempt)
-}
-
-/// Opens a store that is there. Leases stay as they are: only a server's start ends those of its predecessor.
-fn open(store: &StoreSettings) -> Result<SqliteStore, OpenError> {
-    let path = store.data.join(DATABASE);
-    if let Err(source) = std::fs::metadata(&path) {
-        return Err(OpenError::Files { action: "find", path, source });
-    }
-    let config = SqliteConfig {
-        directory: store.data.clone(),
-        synchronous: store.synchronous,
-        readers: 1,
-        ..SqliteConfig::default()
-    };
-    SqliteStore::open(&config, SystemClock::new().now())
-}
-
-/// Works on a store that nobody else holds, with an engine that is never started: no turn runs.
-async fn on_the_store(store: SqliteStore, operation: Operation) -> anyhow::Result<Answer> {
-    let clock = Arc::new(SystemClock::not_before(store.latest_time()));
+/// Works on a store with an engine that is never started: no turn runs. Closing the store sends what rings other instances.
+async fn on_the_store(opened: Opened, operation: Operation) -> anyhow::Result<Answer> {
+    let Opened { store, clock } = opened;
     let engine = Engine::new(EngineParts {
-        store: Arc::new(store),
+        store,
         agent: Arc::new(NoAgent),
         clock,
         ids: Arc::new(RandomIds::default()),
@@ -215,8 +206,11 @@ impl Done {
             (Answer::Purged { states }, _) => {
                 Some(format!("{} removed", tasks_of(states.iter().map(|purged| purged.removed).sum())))
             }
-            (Answer::Resumed, _) if self.served => Some("the task goes on".to_owned()),
-            (Answer::Resumed, _) => Some("the task goes on when a server is started".to_owned()),
+            (Answer::Resumed, _) => Some(match self.way {
+                Way::Server => "the task goes on".to_owned(),
+                Way::Folder => "the task goes on when a server is started".to_owned(),
+                Way::Database => "the task goes on with the next server that has a free worker".to_owned(),
+            }),
             _ => None,
         }
     }

@@ -4,10 +4,8 @@ use std::io::Write as _;
 use std::sync::Arc;
 
 use anyhow::Context as _;
-use longhaul_engine::{Agent, Clock, Engine, EngineParts, RandomIds, Store, SystemClock};
+use longhaul_engine::{Agent, Engine, EngineParts, RandomIds};
 use longhaul_server::{Server, ServerConfig, ServerError};
-use longhaul_store::MemoryStore;
-use longhaul_store_sqlite::{OpenError, SqliteConfig, SqliteStore};
 use tokio::signal::unix::{Signal, SignalKind, signal};
 use tokio_util::sync::CancellationToken;
 use tracing_subscriber::EnvFilter;
@@ -16,6 +14,7 @@ use crate::admin::AdminServer;
 use crate::agents::{CommandSpec, DemoAgent, ExecAgent, ExecJsonlAgent};
 use crate::failure::Attempt;
 use crate::settings::{AgentCommand, ConfigError, LogFormat, LogSettings, ServedAgent, Settings, StoreKind, resolve};
+use crate::store::{self, Opened, PASSWORD_VARIABLE};
 
 /// Which agent is to be served.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
@@ -42,7 +41,14 @@ async fn serve(served: Served, settings: Settings) -> anyhow::Result<()> {
     let address = resolve(&settings.server.listen)
         .context(Attempt::new(format!("cannot listen on {}", settings.server.listen)))?;
     let mut signals = Signals::new().context(Attempt::new("cannot wait for signals"))?;
-    let (store, clock) = open_store(&settings)?;
+    let Opened { store, clock } = tokio::select! {
+        biased;
+        () = signals.next() => {
+            tracing::info!("ended before the store was open");
+            return Ok(());
+        }
+        opened = store::open(&settings.store) => opened?,
+    };
     let parts =
         EngineParts { store, agent, clock, ids: Arc::new(RandomIds::default()), config: settings.engine(card_of) };
     let engine = Engine::new(parts);
@@ -75,10 +81,11 @@ async fn serve(served: Served, settings: Settings) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// Lets operators reach the store while this process holds it. Without that, all else works.
+/// Lets operators reach the store that only this process can open. Without that, all else works.
 fn open_admin(settings: &Settings, engine: &Engine) -> Option<AdminServer> {
-    if settings.store.kind == StoreKind::Memory {
-        return None;
+    match settings.store.kind {
+        StoreKind::Sqlite => {}
+        StoreKind::Memory | StoreKind::Postgres(_) => return None,
     }
     let opened = AdminServer::open(&settings.store.data, engine.clone());
     let failed = |error: &std::io::Error| {
@@ -91,6 +98,10 @@ fn agent(served: Served, settings: &Settings) -> Result<(Arc<dyn Agent>, ServedA
     let spec = |command: &str| CommandSpec {
         command: command.to_owned(),
         working_dir: settings.agent.working_dir.clone(),
+        env_hidden: match settings.store.kind {
+            StoreKind::Postgres(_) => Some(PASSWORD_VARIABLE),
+            StoreKind::Sqlite | StoreKind::Memory => None,
+        },
         env_pass: settings.agent.env_pass.clone(),
         env: settings.agent.env.clone(),
         cancel_grace: settings.agent.cancel_grace,
@@ -111,48 +122,6 @@ fn agent(served: Served, settings: &Settings) -> Result<(Arc<dyn Agent>, ServedA
                 hint,
             ))
         }
-    }
-}
-
-/// Opens the store, and a clock that is not behind the latest time in it.
-fn open_store(settings: &Settings) -> anyhow::Result<(Arc<dyn Store>, Arc<SystemClock>)> {
-    let clock = SystemClock::new();
-    let store = &settings.store;
-    match store.kind {
-        StoreKind::Memory => {
-            tracing::warn!("tasks are kept in memory and are gone when this process ends");
-            Ok((Arc::new(MemoryStore::new()), Arc::new(clock)))
-        }
-        StoreKind::Sqlite => {
-            let config = SqliteConfig {
-                directory: store.data.clone(),
-                synchronous: store.synchronous,
-                ..SqliteConfig::default()
-            };
-            let opened = SqliteStore::open(&config, clock.now());
-            let store = opened.map_err(|error| {
-                let mut attempt = Attempt::new(format!("cannot open the store in {}", store.data.display()));
-                if let Some(hint) = store_hint(&error) {
-                    attempt = attempt.hint(hint);
-                }
-                anyhow::Error::new(error).context(attempt)
-            })?;
-            let clock = SystemClock::not_before(store.latest_time());
-            Ok((Arc::new(store), Arc::new(clock)))
-        }
-    }
-}
-
-/// What to do when a store can't be opened.
-pub fn store_hint(error: &OpenError) -> Option<&'static str> {
-    match error {
-        OpenError::Held { .. } => Some("stop the other server, or choose another folder with --data"),
-        OpenError::Newer { .. } | OpenError::PayloadFormat { .. } => {
-            Some("use the newer release of longhaul, or another folder with --data")
-        }
-        OpenError::Files { .. } => Some("check the folder and its permissions, or choose another one with --data"),
-        OpenError::NotOurs { .. } => Some("choose another folder with --data"),
-        OpenError::SqliteTooOld { .. } | OpenError::Database { .. } => None,
     }
 }
 

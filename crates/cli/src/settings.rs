@@ -2,25 +2,29 @@
 //! reference.
 
 mod card;
+mod database_url;
 mod duration;
 mod error;
 mod file;
 mod layer;
 mod print;
 mod section;
+mod store;
 
 use std::collections::BTreeMap;
 use std::path::PathBuf;
 use std::time::Duration;
 
 use longhaul_engine::{DedupMode, Retention};
-use longhaul_store_sqlite::Synchronous;
 
 pub use card::{CardSettings, ServedAgent};
+pub use database_url::DatabaseUrl;
 pub use duration::parse as parse_duration;
 pub use error::ConfigError;
 pub use file::{FILE_NAME, Source};
+use layer::WORKER_NAME_MAX;
 pub use layer::{Layer, resolve};
+pub use store::{PostgresSettings, StoreKind, StoreSettings};
 
 /// Everything that can be set.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -78,32 +82,6 @@ impl Default for ServerSettings {
     }
 }
 
-/// Where tasks are kept.
-#[derive(Clone, Debug, PartialEq)]
-pub struct StoreSettings {
-    /// Which store.
-    pub kind: StoreKind,
-    /// The folder of the SQLite file.
-    pub data: PathBuf,
-    /// When a commit counts as kept.
-    pub synchronous: Synchronous,
-}
-
-impl Default for StoreSettings {
-    fn default() -> Self {
-        Self { kind: StoreKind::Sqlite, data: PathBuf::from("./longhaul-data"), synchronous: Synchronous::Full }
-    }
-}
-
-/// The stores of this version.
-#[derive(Clone, Copy, Debug, Eq, PartialEq)]
-pub enum StoreKind {
-    /// One SQLite file.
-    Sqlite,
-    /// This process's memory.
-    Memory,
-}
-
 /// What does the work, and how it is driven.
 #[derive(Clone, Debug, PartialEq)]
 pub struct AgentSettings {
@@ -115,6 +93,8 @@ pub struct AgentSettings {
     pub env_pass: Option<Vec<String>>,
     /// Further variables for the command.
     pub env: BTreeMap<String, String>,
+    /// What leases say who holds them; `None`: the host's name up to its first dot.
+    pub worker_name: Option<String>,
     /// How many turns run at once; `None`: 64 for a command, 1,024 for the demo.
     pub workers_max: Option<usize>,
     /// How often a turn is tried before its task has failed.
@@ -151,6 +131,7 @@ impl Default for AgentSettings {
             working_dir: None,
             env_pass: None,
             env: BTreeMap::new(),
+            worker_name: None,
             workers_max: None,
             attempts_max: engine.attempts_max,
             backoff_min: engine.backoff_min,
@@ -239,6 +220,8 @@ impl Settings {
         }
         environment.apply(&mut settings)?;
         flags.apply(&mut settings)?;
+        let data = flags.says_data().or_else(|| environment.says_data());
+        settings.store.check(data.or_else(|| file.and_then(Source::says_data)))?;
         Ok(settings)
     }
 
@@ -250,7 +233,7 @@ impl Settings {
         })
     }
 
-    /// The settings with the values that follow from the command where nobody set another.
+    /// The settings with the values that follow from the command and the machine where nobody set another.
     #[must_use]
     pub fn in_effect(mut self) -> Self {
         if let Some(served) = self.served() {
@@ -258,6 +241,7 @@ impl Settings {
             self.card = card;
             self.agent.workers_max = Some(workers);
         }
+        self.agent.worker_name = Some(self.worker_name()).filter(|name| !name.is_empty());
         self
     }
 
@@ -270,10 +254,15 @@ impl Settings {
         self.agent.workers_max.unwrap_or(default)
     }
 
+    fn worker_name(&self) -> String {
+        self.agent.worker_name.clone().unwrap_or_else(host_name)
+    }
+
     /// The engine's part of it.
     pub fn engine(&self, served: ServedAgent<'_>) -> longhaul_engine::Config {
         let (agent, retention) = (&self.agent, &self.retention);
         longhaul_engine::Config {
+            worker_name: self.worker_name(),
             workers_max: self.workers_max(served),
             attempts_max: agent.attempts_max,
             backoff_min: agent.backoff_min,
@@ -295,6 +284,15 @@ impl Settings {
             ..longhaul_engine::Config::default()
         }
     }
+}
+
+/// The machine's name up to its first dot, as far as it can name a worker.
+fn host_name() -> String {
+    let system = rustix::system::uname();
+    let name = system.nodename().to_string_lossy();
+    let label = name.split('.').next().unwrap_or_default();
+    let fits = |character: &char| character.is_ascii_alphanumeric() || ['-', '_'].contains(character);
+    label.chars().filter(fits).take(WORKER_NAME_MAX).collect()
 }
 
 #[cfg(test)]

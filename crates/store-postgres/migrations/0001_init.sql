@@ -34,8 +34,7 @@ CREATE TABLE task (
     compaction       smallint NOT NULL DEFAULT 0,
     waiting          text,
     failures         text,
-    worker           text,
-    PRIMARY KEY (shard, id)
+    worker           text
 ) WITH (fillfactor = 80, autovacuum_vacuum_scale_factor = 0.02, autovacuum_vacuum_threshold = 1000,
     autovacuum_analyze_scale_factor = 0.05, autovacuum_vacuum_cost_delay = 0);
 CREATE INDEX task_by_scope ON task (tenant, owner, state, status_time, id);
@@ -47,6 +46,9 @@ CREATE INDEX task_line ON task (tenant, owner, context_id, due_at, id)
     WHERE due_at IS NOT NULL AND NOT leased AND state IN (1, 2);
 CREATE INDEX task_wait ON task (due_at) WHERE due_at IS NOT NULL AND NOT leased AND state IN (1, 2);
 CREATE INDEX task_compaction ON task (status_time, id) WHERE compaction = 1;
+-- The last one: of indexes that are all as good as any because the table is empty, a planner takes the newest, and a task is mostly
+-- looked for by its id, which others of them hold as well.
+ALTER TABLE task ADD PRIMARY KEY (shard, id);
 
 -- Leases that were renewed at least once: a heartbeat rewrites one of these rows and touches no index.
 CREATE TABLE lease (

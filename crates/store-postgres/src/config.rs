@@ -7,7 +7,9 @@ use serde::{Deserialize, Serialize};
 #[serde(default, deny_unknown_fields, rename_all = "snake_case")]
 pub struct PostgresConfig {
     /// Where the database is: `postgres://user:password@host:port/database?sslmode=…`, with several hosts for a database that
-    /// fails over. What it leaves out comes from PostgreSQL's own defaults.
+    /// fails over. What it leaves out comes from PostgreSQL's own defaults. How the connection is secured is said as for libpq, by
+    /// `sslmode` (`prefer` by default), `sslrootcert` (a file, or `system`; where `verify-ca` and `verify-full` find none, the
+    /// system's authorities count), and `sslcert` with `sslkey`. Names count only as subject alternative names.
     pub url: String,
     /// The schema in the database that holds the tables; made when absent. Default: `longhaul`.
     pub schema: String,

@@ -15,9 +15,17 @@ pub enum OpenError {
         /// Why not.
         source: Box<dyn std::error::Error + Send + Sync>,
     },
-    /// The database can't be reached, or lets nobody in.
+    /// The database can't be reached: it may be later.
     #[error("the database {place} cannot be reached")]
     Unreachable {
+        /// Where it is said to be, without secrets.
+        place: String,
+        /// Why not.
+        source: Box<dyn std::error::Error + Send + Sync>,
+    },
+    /// The server is there and does not let this role into this database.
+    #[error("the server of the database {place} refuses the connection")]
+    Refused {
         /// Where it is said to be, without secrets.
         place: String,
         /// Why not.

@@ -11,11 +11,14 @@ mod connect;
 mod counts;
 mod error;
 mod fault;
+#[cfg(feature = "fill")]
+mod fill;
 mod migrations;
 mod notify;
 mod pool;
 mod reader;
 mod session;
+mod shards;
 mod store;
 mod upkeep;
 mod writer;
@@ -23,6 +26,8 @@ mod writer;
 pub use clock::ClockOffset;
 pub use config::{LeaseClock, PostgresConfig};
 pub use error::OpenError;
+#[cfg(feature = "fill")]
+pub use fill::fill;
 pub use migrations::SchemaState;
 pub use store::{PostgresStore, migrate};
 pub use writer::WriterStats;

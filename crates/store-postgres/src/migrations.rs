@@ -32,11 +32,15 @@ pub(crate) fn newest() -> i64 {
 
 /// Looks whether the database can be worked on, and makes or changes the tables if `migrate` says so.
 pub(crate) async fn prepare(database: &Database, migrate: bool) -> Result<SchemaState, OpenError> {
-    let unreachable = |fault: Fault| OpenError::Unreachable { place: database.place(), source: fault.into() };
-    let session = database.connect().await.map_err(unreachable)?;
+    let outside = |fault: Fault| match (fault.is_refusal(), database.place()) {
+        (true, place) => OpenError::Refused { place, source: fault.into() },
+        (false, place) => OpenError::Unreachable { place, source: fault.into() },
+    };
+    let session = database.connect().await.map_err(outside)?;
     check_server(&session).await?;
     let schema = &database.config.schema;
     let client = session.client();
+    refuse_read_only(client).await?;
     let from = match version(client, schema).await? {
         Some(found) => found,
         None if migrate => 0,
@@ -46,7 +50,6 @@ pub(crate) async fn prepare(database: &Database, migrate: bool) -> Result<Schema
         if !migrate {
             return Err(OpenError::Older { found: from, needed: newest() });
         }
-        refuse_read_only(client).await?;
         self::migrate(client, schema).await?;
     }
     check_form(client).await?;
@@ -74,7 +77,7 @@ async fn check_server(session: &Session) -> Result<(), OpenError> {
 }
 
 /// A standby would be found out by the first write.
-pub(crate) async fn refuse_read_only(client: &Client) -> Result<(), OpenError> {
+async fn refuse_read_only(client: &Client) -> Result<(), OpenError> {
     let asked = "SELECT pg_is_in_recovery() OR current_setting('transaction_read_only') = 'on'";
     let row = client.query_one(asked, &[]).await.map_err(failed("ask whether the database takes writes"))?;
     if row.get(0) { Err(OpenError::ReadOnly) } else { Ok(()) }

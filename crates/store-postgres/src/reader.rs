@@ -1,9 +1,5 @@
 //! Everything that is only read. Each read is one statement, and so of one moment.
 
-use longhaul_protocol::{MessageId, Tenant};
-use longhaul_store::shard_of_text;
-
-use crate::counts::to_column;
 use crate::pool::Pool;
 
 mod due;
@@ -26,9 +22,4 @@ impl Reader {
     pub(crate) fn new(pool: Pool) -> Self {
         Self { pool }
     }
-}
-
-/// Where it is kept that a message was accepted.
-pub(crate) fn shard_of_message(tenant: &Tenant, message_id: &MessageId) -> i16 {
-    to_column(shard_of_text(&format!("{tenant}\0{message_id}")))
 }

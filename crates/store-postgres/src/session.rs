@@ -56,12 +56,13 @@ impl Database {
         hear: impl FnMut(Notification) + Send + 'static,
     ) -> Result<Session, Fault> {
         let limit = self.config.connect_timeout;
-        within(limit, async {
+        // Apart from the stack of whoever reads or writes: the steps of a new connection take a lot of room.
+        let connecting = Box::pin(async {
             let client = self.connector.connect(&self.tracker, hear).await?;
             client.batch_execute(&settings(&self.config)).await?;
             Ok(Session { client, statements: Mutex::default() })
-        })
-        .await
+        });
+        within(limit, connecting).await
     }
 }
 
@@ -74,6 +75,7 @@ fn settings(config: &PostgresConfig) -> String {
          SET statement_timeout = {timeout};
          SET lock_timeout = {timeout};
          SET idle_in_transaction_session_timeout = {timeout};
+         SET idle_session_timeout = 0;
          SET default_transaction_isolation = 'read committed';
          SET enable_seqscan = off; SET enable_bitmapscan = off; SET enable_hashjoin = off; SET enable_mergejoin = off;
          SET plan_cache_mode = force_generic_plan; SET jit = off; SET client_min_messages = warning;

@@ -17,6 +17,10 @@ mod compact;
 mod counts;
 mod purge;
 mod statements;
+#[cfg(test)]
+mod testing;
+#[cfg(test)]
+mod tests;
 
 pub(crate) use self::compact::compact;
 pub(crate) use self::purge::purge;

@@ -12,6 +12,8 @@ pub mod conformance;
 mod encoded;
 mod error;
 mod event;
+#[cfg(feature = "fill")]
+pub mod fill;
 mod fold;
 mod list;
 mod memory;

@@ -36,7 +36,8 @@ impl Bells {
 
     /// An instance has changed a task; `due` if it waits for a worker now.
     pub fn ring(&self, by: u64, mark: &TaskMark, due: bool) {
-        let ears: Vec<_> = self.ears().iter().filter(|(instance, _)| **instance != by).map(|(_, ear)| Arc::clone(ear)).collect();
+        let ears: Vec<_> =
+            self.ears().iter().filter(|(instance, _)| **instance != by).map(|(_, ear)| Arc::clone(ear)).collect();
         ears.iter().for_each(|ear| ear.ring(mark, due));
     }
 }
@@ -78,7 +79,7 @@ impl State {
         self.coming.insert((at, self.count), hint);
     }
 
-    fn from_now(&mut self, now: i64, millis_max: u64) -> i64 {
+    fn soon_after(&mut self, now: i64, millis_max: u64) -> i64 {
         now + i64::try_from(self.dice.below(millis_max)).unwrap_or(0)
     }
 }
@@ -93,7 +94,7 @@ impl Ear {
         let mut state = self.state();
         let fates = [(60, Fate::Soon), (10, Fate::Late), (5, Fate::Twice), (5, Fate::Anything), (20, Fate::Lost)];
         let fate = state.dice.pick(&fates).unwrap_or(Fate::Soon);
-        let (soon, late) = (state.from_now(now, 30), state.from_now(now, 2000));
+        let (soon, late) = (state.soon_after(now, 30), state.soon_after(now, 2000));
         let hint = || Hint::Task { mark: mark.clone(), due };
         match fate {
             Fate::Soon => state.put(soon, hint()),

@@ -1,20 +1,22 @@
 //! What must hold in the end, when nothing fails any more and everything is at rest.
 
+use std::cell::RefCell;
 use std::collections::{BTreeMap, BTreeSet};
+use std::rc::Rc;
 
 use longhaul_engine::{EngineError, HistoryLimit, StreamItem};
 use longhaul_protocol::{Role, TaskId, TaskState, json, wire};
-use longhaul_store::{EventKind, Snapshot, SnapshotQuery, Store as _};
+use longhaul_store::{EventKind, ListQuery, Scope, Snapshot, SnapshotQuery, Store, StoreError, StoredEvent};
 
 use crate::agent::end_of;
 use crate::books::Book;
 use crate::callers::{Answer, Asked, Call, Callers};
-use crate::store::{Shared, at_once};
+use crate::store::Shared;
 use crate::{Mode, Promise};
 
 /// Checks the store against the books, and what callers were told against the store.
-pub(crate) fn at_the_end(shared: &Shared, callers: &Callers, lives: impl Fn(u64) -> bool) {
-    let check = Check { shared };
+pub(crate) fn at_the_end(shared: &Shared, store: &dyn Store, callers: &Callers, lives: impl Fn(u64) -> bool) {
+    let check = Check { shared, store, moments: RefCell::default(), logs: RefCell::default() };
     shared.books(|books| {
         for (id, book) in &books.tasks {
             check.task(id, book);
@@ -25,7 +27,9 @@ pub(crate) fn at_the_end(shared: &Shared, callers: &Callers, lives: impl Fn(u64)
             check.call(number, call, &books.tasks, lives(call.instance));
         }
         check.retries(&callers.calls());
+        check.lists(&books.tasks);
     });
+    check.line();
 }
 
 /// Whether a call without an answer may wait although everything is at rest: streams that stay open.
@@ -79,8 +83,18 @@ fn text_of(message: Option<&wire::Message>) -> String {
     message.map(|message| message.parts.iter().filter_map(wire::Part::as_text).collect()).unwrap_or_default()
 }
 
+/// How many events are read at once, to see that what is read in parts is the whole.
+const READ_MAX: usize = 10;
+
+/// Tasks as they stood at a moment, or stand now.
+type Moments = BTreeMap<(TaskId, Option<u64>), Option<Rc<Snapshot>>>;
+
 struct Check<'a> {
     shared: &'a Shared,
+    store: &'a dyn Store,
+    /// What was read already.
+    moments: RefCell<Moments>,
+    logs: RefCell<BTreeMap<TaskId, Rc<Vec<StoredEvent>>>>,
 }
 
 impl Check<'_> {
@@ -88,14 +102,87 @@ impl Check<'_> {
         self.shared.trace.broken(promise, what);
     }
 
-    fn snapshot(&self, id: &TaskId, book: &Book, at: Option<u64>) -> Option<Snapshot> {
-        let query = SnapshotQuery { at, history: HistoryLimit::All, artifacts: true };
-        match at_once(self.shared.memory.snapshot(&book.scope, id, query)) {
-            Ok(snapshot) => snapshot,
+    /// What is read; `None`, and noted, when it can't be.
+    fn read<T>(&self, what: &str, call: impl Future<Output = Result<T, StoreError>>) -> Option<T> {
+        match self.shared.calls.wait(call) {
+            Ok(read) => Some(read),
             Err(error) => {
-                self.broken(Promise::Sound, format!("task {id} can't be read: {error}"));
+                self.broken(Promise::Sound, format!("{what} can't be read: {error}"));
                 None
             }
+        }
+    }
+
+    fn snapshot(&self, id: &TaskId, book: &Book, at: Option<u64>) -> Option<Rc<Snapshot>> {
+        let key = (id.clone(), at);
+        if let Some(known) = self.moments.borrow().get(&key) {
+            return known.clone();
+        }
+        let query = SnapshotQuery { at, history: HistoryLimit::All, artifacts: true };
+        let read = self.read(&format!("task {id}"), self.store.snapshot(&book.scope, id, query));
+        let read = read.flatten().map(Rc::new);
+        self.moments.borrow_mut().insert(key, read.clone());
+        read
+    }
+
+    fn log(&self, id: &TaskId) -> Rc<Vec<StoredEvent>> {
+        if let Some(known) = self.logs.borrow().get(id) {
+            return Rc::clone(known);
+        }
+        let mut log = Vec::new();
+        loop {
+            let after = log.last().map_or(0, |event: &StoredEvent| event.sequence);
+            let read = self.read(&format!("the log of task {id}"), self.store.events_after(id, after, READ_MAX));
+            let read = read.unwrap_or_default();
+            let is_last = read.len() < READ_MAX;
+            log.extend(read);
+            if is_last {
+                break;
+            }
+        }
+        let log = Rc::new(log);
+        self.logs.borrow_mut().insert(id.clone(), Rc::clone(&log));
+        log
+    }
+
+    /// The lists of an owner hold its tasks, and count them.
+    fn lists(&self, tasks: &BTreeMap<TaskId, Book>) {
+        let mut owned: BTreeMap<&Scope, BTreeMap<Option<TaskState>, BTreeSet<&str>>> = BTreeMap::new();
+        for (id, book) in tasks {
+            let lists = owned.entry(&book.scope).or_default();
+            lists.entry(None).or_default().insert(id.as_str());
+            lists.entry(Some(book.head.state)).or_default().insert(id.as_str());
+        }
+        for (scope, lists) in owned {
+            for (state, expected) in lists {
+                let query = ListQuery {
+                    scope: scope.clone(),
+                    context_id: None,
+                    state,
+                    status_timestamp_after: None,
+                    after: None,
+                    page_size: tasks.len(),
+                    history: HistoryLimit::Latest(0),
+                    artifacts: false,
+                };
+                let Some(page) = self.read("a list", self.store.list(query)) else { continue };
+                let listed: BTreeSet<&str> = page.tasks.iter().map(|task| task.id.as_str()).collect();
+                if listed != expected || page.total != expected.len() as u64 {
+                    let (owner, total) = (scope.owner.as_str(), page.total);
+                    let what =
+                        format!("{owner} has {expected:?} in state {state:?}, listed are {listed:?}, counted {total}");
+                    self.broken(Promise::ToldWhatIsStored, what);
+                }
+            }
+        }
+    }
+
+    /// Nothing is due or in line, now that everything is at rest.
+    fn line(&self) {
+        let waiting = self.read("who is in line", self.store.backlog());
+        let due = self.read("what is due", self.store.next_due());
+        if (waiting, due) != (Some(0), Some(None)) {
+            self.broken(Promise::ComesToRest, format!("all is at rest, and in line are {waiting:?}, due is {due:?}"));
         }
     }
 
@@ -114,7 +201,7 @@ impl Check<'_> {
                 format!("task {id} is stored as {stored:?}, and was told as {head:?}"),
             );
         }
-        let log = at_once(self.shared.memory.events_after(id, 0, usize::MAX)).unwrap_or_default();
+        let log = self.log(id);
         if log.len() != book.log.len()
             || log.iter().zip(&book.log).any(|(stored, told)| (stored.kind, &stored.payload) != (told.0, &told.1))
         {
@@ -272,8 +359,8 @@ impl Check<'_> {
                 );
             }
             let place = usize::try_from(expected - 1).unwrap_or(usize::MAX);
-            let stored = at_once(self.shared.memory.events_after(id, expected - 1, 1)).unwrap_or_default();
-            let stored = stored.first().map(|event| &event.payload);
+            let log = self.log(id);
+            let stored = log.get(place).map(|event| &event.payload);
             if stored != Some(&item.payload) || book.log.get(place).map(|(_, payload)| payload) != Some(&item.payload) {
                 self.broken(
                     Promise::ToldWhatIsStored,

@@ -22,6 +22,7 @@ mod link;
 mod panics;
 mod report;
 mod scenario;
+pub mod seeds;
 mod store;
 mod stores;
 mod world;

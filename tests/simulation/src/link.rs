@@ -1,5 +1,6 @@
 //! An instance's way to the store: slow, cut, and with answers that get lost, as the seed says.
 
+use std::pin::Pin;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
@@ -175,13 +176,12 @@ impl Link {
     }
 
     /// Reads, by what `work` makes of the store.
-    async fn read<T: Send + 'static, F>(&self, name: &'static str, work: F) -> Result<T, StoreError>
-    where
-        F: Future<Output = Result<T, StoreError>> + Send + 'static,
-    {
-        let shared = Arc::clone(&self.shared);
-        let work = async move { shared.sound(name, work.await) };
-        self.call(Call::Read, name, Reading { link: self, work }).await
+    async fn read<T: Send + 'static>(
+        &self,
+        name: &'static str,
+        work: impl Future<Output = Result<T, StoreError>> + Send + 'static,
+    ) -> Result<T, StoreError> {
+        self.call(Call::Read, name, Reading { link: self, name, work: Box::pin(work) }).await
     }
 
     fn parts(&self) -> (Arc<Shared>, Writer) {
@@ -197,17 +197,16 @@ trait AsyncWork<T>: Send {
     fn get_lost(self);
 }
 
-struct Reading<'a, F> {
+struct Reading<'a, T> {
     link: &'a Link,
-    work: F,
+    name: &'static str,
+    work: Pin<Box<dyn Future<Output = Result<T, StoreError>> + Send>>,
 }
 
-impl<T: Send + 'static, F> AsyncWork<T> for Reading<'_, F>
-where
-    F: Future<Output = Result<T, StoreError>> + Send + 'static,
-{
-    fn run(self) -> impl Future<Output = Result<T, StoreError>> + Send {
-        self.link.shared.calls.make(self.work)
+impl<T: Send + 'static> AsyncWork<T> for Reading<'_, T> {
+    async fn run(self) -> Result<T, StoreError> {
+        let shared = &self.link.shared;
+        shared.sound(self.name, shared.calls.make(self.work).await)
     }
 
     fn get_lost(self) {}

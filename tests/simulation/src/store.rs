@@ -176,14 +176,14 @@ impl Shared {
             return Ok(0);
         }
         let now = self.now();
-        let expired = self.sound("expire leases", writer.store.expire_leases(now).await)?;
+        let expired = writer.store.expire_leases(now).await?;
         self.state().books.expired(now.unix_millis());
         Ok(expired)
     }
 
     pub async fn checkpoint(self: Arc<Self>, writer: Writer, task_id: TaskId) -> Result<Option<Bytes>, StoreError> {
         let before = self.known_checkpoint(&task_id);
-        let read = self.sound("checkpoint", writer.store.checkpoint(&task_id).await)?;
+        let read = writer.store.checkpoint(&task_id).await?;
         let known = self.known_checkpoint(&task_id).filter(|known| before.as_ref() == Some(known));
         if known.is_some_and(|known| read != known) {
             self.trace.broken(Promise::Kept, format!("task {task_id} has another checkpoint than was stored"));

@@ -84,7 +84,10 @@ pub(crate) enum Calls {
 
 impl Calls {
     /// Makes a call. It is given up when nobody waits for it any more.
-    pub async fn make<T>(&self, call: impl Future<Output = Result<T, StoreError>> + Send + 'static) -> Result<T, StoreError>
+    pub async fn make<T>(
+        &self,
+        call: impl Future<Output = Result<T, StoreError>> + Send + 'static,
+    ) -> Result<T, StoreError>
     where
         T: Send + 'static,
     {
@@ -99,7 +102,10 @@ impl Calls {
     }
 
     /// Makes a call that goes on when nobody waits for it any more.
-    pub async fn finish<T>(&self, call: impl Future<Output = Result<T, StoreError>> + Send + 'static) -> Result<T, StoreError>
+    pub async fn finish<T>(
+        &self,
+        call: impl Future<Output = Result<T, StoreError>> + Send + 'static,
+    ) -> Result<T, StoreError>
     where
         T: Send + 'static,
     {
@@ -125,6 +131,14 @@ impl Calls {
         match self {
             Self::AtOnce => at_once(call),
             Self::Outside { runtime, .. } => runtime.block_on(call),
+        }
+    }
+
+    /// Whether calls are under way that nobody has waited for.
+    pub fn are_under_way(&self) -> bool {
+        match self {
+            Self::AtOnce => false,
+            Self::Outside { flights, .. } => flights.state().under_way > 0,
         }
     }
 

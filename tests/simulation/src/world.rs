@@ -50,8 +50,9 @@ pub fn run_over(stores: &Stores, scenario: &Scenario, mutation: Option<Mutation>
     for op in &scenario.ops {
         world.trace.note(format_args!("{op:?}"));
         world.apply(*op);
-        world.settle();
+        world.settle_or_not();
     }
+    world.land();
     world.come_to_rest();
     checks::at_the_end(&world.shared, &*inspector, &world.callers, |number| world.instances.contains_key(&number));
     world.instances.clear();
@@ -78,8 +79,10 @@ struct World<'a> {
     instances: BTreeMap<u64, Instance>,
     started: u64,
     dice: Dice,
-    /// For what no seed decides: who goes on first of those whose calls were answered.
+    /// For what happens while calls are under way outside of the process.
     other_dice: Dice,
+    /// How many calls were answered when the instances were run last.
+    landed: u64,
     weather: Weather,
 }
 
@@ -102,6 +105,7 @@ impl<'a> World<'a> {
             started: 0,
             dice: Dice::of(scenario.seed, "world"),
             other_dice: Dice::of(scenario.seed, "answers"),
+            landed: 0,
             weather: scenario.weather,
         };
         (0..scenario.instances).for_each(|_| world.start());
@@ -289,28 +293,42 @@ impl<'a> World<'a> {
 
     /// Lets every instance that does not stand still run until it can't go on by itself, and no call is under way.
     fn settle(&mut self) {
-        let calls = self.stores.calls();
-        let mut landed = calls.landed();
-        let mut dice = self.dice.clone();
-        self.run_instances(&mut dice);
-        self.dice = dice;
+        self.run_instances();
+        self.land();
+    }
+
+    /// What happens next may happen while calls are under way, if they can be.
+    fn settle_or_not(&mut self) {
+        self.run_instances();
+        if !self.stores.calls().are_under_way() {
+            return self.land();
+        }
+        if self.other_dice.happens(500) {
+            return self.land();
+        }
+        self.trace.count("things that happened while calls were under way");
+    }
+
+    /// Waits until no call is under way, and lets instances go on with what they are answered.
+    fn land(&mut self) {
         loop {
-            match calls.wait_beyond(landed) {
+            match self.stores.calls().wait_beyond(self.landed) {
                 Landing::Answered => {}
                 Landing::NoneUnderWay => return,
                 Landing::Stuck => return self.trace.broken(Promise::Sound, "the store does not answer"),
             }
-            landed = calls.landed();
-            let mut dice = self.other_dice.clone();
-            self.run_instances(&mut dice);
-            self.other_dice = dice;
+            // Whoever goes on first here, no seed could say it: so nothing else is to follow from what is drawn.
+            std::mem::swap(&mut self.dice, &mut self.other_dice);
+            self.run_instances();
+            std::mem::swap(&mut self.dice, &mut self.other_dice);
         }
     }
 
     /// Lets every instance that does not stand still run until it can't go on by itself.
-    fn run_instances(&mut self, dice: &mut Dice) {
+    fn run_instances(&mut self) {
+        self.landed = self.stores.calls().landed();
         let mut numbers: Vec<u64> = self.instances.keys().copied().collect();
-        while let Some(place) = dice.place(numbers.len()) {
+        while let Some(place) = self.dice.place(numbers.len()) {
             let number = numbers.swap_remove(place);
             let Some(instance) = self.instances.get(&number).filter(|instance| !instance.is_paused()) else { continue };
             instance.run();
@@ -322,6 +340,8 @@ impl<'a> World<'a> {
 
     /// Lets time pass, from one moment at which something happens to the next.
     fn advance(&mut self, millis: i64) {
+        // Time stands still for who waits for something outside of it.
+        self.land();
         let until = self.clock.millis() + millis;
         loop {
             let wakes = self.instances.values().filter_map(|instance| instance.paused_until);

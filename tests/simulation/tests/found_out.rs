@@ -5,10 +5,16 @@ use longhaul_simulation::{Mutation, Promise, Scenario, run};
 /// By which seed one has to be found at the latest.
 const SEEDS_MAX: u64 = 400;
 
-/// Looks for the first seed by which one of these promises is seen broken, on a store that is broken in this way.
+/// Looks for the first seed by which one of these promises is seen broken, on a store that is broken in this way: by instances
+/// that only look, and by such that hear of each other.
 fn is_found_out(mutation: Mutation, promises: &[Promise]) {
+    is_found_out_by(Scenario::of, mutation, promises);
+    is_found_out_by(|seed| Scenario::of(seed).shared(), mutation, promises);
+}
+
+fn is_found_out_by(of: impl Fn(u64) -> Scenario, mutation: Mutation, promises: &[Promise]) {
     let found = (0..SEEDS_MAX).find_map(|seed| {
-        let violations = run(&Scenario::of(seed), Some(mutation), false).violations;
+        let violations = run(&of(seed), Some(mutation), false).violations;
         let found = violations.into_iter().find(|violation| promises.contains(&violation.promise));
         found.map(|found| (seed, found))
     });
@@ -16,7 +22,7 @@ fn is_found_out(mutation: Mutation, promises: &[Promise]) {
         unreachable!("{mutation:?} was not found by any of {SEEDS_MAX} seeds");
     };
     println!("{mutation:?}: found by seed {seed}: {found}");
-    let sound = run(&Scenario::of(seed), None, false);
+    let sound = run(&of(seed), None, false);
     assert_eq!(sound.violations, [], "the same seed finds nothing on a store that keeps its promises");
 }
 

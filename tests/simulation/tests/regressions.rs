@@ -5,8 +5,11 @@ use longhaul_simulation::{Scenario, run};
 
 fn holds(seeds: &[u64]) {
     for seed in seeds {
-        let outcome = run(&Scenario::of(*seed), None, false);
-        assert_eq!(outcome.violations, [], "seed {seed}");
+        // As they were found, and as instances work that know of each other.
+        for scenario in [Scenario::of(*seed), Scenario::of(*seed).shared()] {
+            let outcome = run(&scenario, None, false);
+            assert_eq!(outcome.violations, [], "seed {seed}, shared: {}", scenario.shared);
+        }
     }
 }
 

@@ -1,14 +1,18 @@
 //! Callers that do what callers do.
 
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
-use rand::RngExt as _;
 use rand::rngs::StdRng;
+use rand::{RngExt as _, SeedableRng as _};
 use serde_json::{Value, json};
+use tokio::task::JoinSet;
 use tokio::time::Instant;
 
-use super::CHUNKS;
+use super::check::Checker;
 use super::ledger::Ledger;
+use super::{CHUNKS, whole_texts};
 use crate::task::{id_of, say, say_to, state_of};
 use crate::{Binding, Call, CallError, Client, Instances, Operation};
 
@@ -17,6 +21,13 @@ const REPEATED_MAX: Duration = Duration::from_secs(40);
 
 /// How long a caller waits before it repeats a request.
 const PAUSE: Duration = Duration::from_millis(50);
+
+/// How many callers there are in [`under_load`], and how long each rests before each step.
+const LOAD_CALLERS: u64 = 6;
+const LOAD_PAUSE: Duration = Duration::from_millis(60);
+
+/// Where their tasks are.
+const LOAD_CONTEXT: &str = "load";
 
 /// One caller.
 #[derive(Debug)]
@@ -31,9 +42,9 @@ pub struct Caller {
 }
 
 /// What makes a caller go on.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Debug)]
 struct Patience {
-    until: Instant,
+    over: Arc<AtomicBool>,
     pause: Duration,
 }
 
@@ -54,11 +65,11 @@ impl Caller {
         Self { instances, client, context, dice, ledger, mine: Vec::new(), patience: None }
     }
 
-    /// Goes on until then, with a pause before each step: repeats what had no answer or was refused for now, in the way
-    /// that runs nothing twice, and resumes streams where they were cut.
+    /// Goes on until it is `over`, with a pause before each step: repeats what had no answer or was refused for now, in
+    /// the way that runs nothing twice, and resumes streams where they were cut.
     #[must_use]
-    pub fn patient(self, until: Instant, pause: Duration) -> Self {
-        Self { patience: Some(Patience { until, pause }), ..self }
+    pub fn patient(self, over: Arc<AtomicBool>, pause: Duration) -> Self {
+        Self { patience: Some(Patience { over, pause }), ..self }
     }
 
     /// Works until the connection is cut; a patient one until its time is over.
@@ -68,9 +79,9 @@ impl Caller {
     /// When it is told what must not be, or refused.
     pub async fn run(mut self) {
         loop {
-            if let Some(patience) = self.patience {
+            if let Some(patience) = &self.patience {
                 tokio::time::sleep(patience.pause).await;
-                if Instant::now() >= patience.until {
+                if patience.over.load(Ordering::Relaxed) {
                     return;
                 }
             }
@@ -265,4 +276,32 @@ impl Caller {
         self.ledger.note(&self.context, None, &task);
         Ok(())
     }
+}
+
+/// Lets patient callers work while `faults` happen, and checks that what they were told holds, that nothing is stuck and
+/// that nothing was done twice. Answers how many requests had to be repeated.
+///
+/// # Panics
+///
+/// When a promise is broken, or there were hardly any tasks.
+pub async fn under_load(instances: Instances, dice: &mut StdRng, faults: impl AsyncFnOnce(&mut StdRng)) -> u64 {
+    let checker = Checker::new(&instances, whole_texts(&instances).await);
+    let (ledger, over) = (Ledger::default(), Arc::new(AtomicBool::new(false)));
+    let mut callers = JoinSet::new();
+    for number in 0..LOAD_CALLERS {
+        let dice = StdRng::seed_from_u64(dice.random());
+        let caller = Caller::new(&instances, number, LOAD_CONTEXT.to_owned(), dice, ledger.clone());
+        callers.spawn(caller.patient(Arc::clone(&over), LOAD_PAUSE).run());
+    }
+    faults(dice).await;
+    over.store(true, Ordering::Relaxed);
+    callers.join_all().await;
+    let begun = Instant::now();
+    checker.check_round(&ledger, LOAD_CONTEXT, dice).await;
+    checker.check_none_doubled(&ledger, LOAD_CONTEXT).await;
+    checker.check_all(&ledger).await;
+    let (tasks, repeated) = (ledger.ids(None).len(), ledger.repeated());
+    println!("{tasks} tasks, {repeated} requests were repeated, checked in {:?}", begun.elapsed());
+    assert!(tasks > 50, "there was no load");
+    repeated
 }

@@ -51,8 +51,16 @@ impl Window {
 
 /// Blocking sends of `text` on `connections` connections, each one after the other.
 pub async fn sends(addr: SocketAddr, connections: usize, length: Duration, text: &str) -> Result<Outcome> {
+    sends_to(&[addr], connections, length, text).await
+}
+
+/// The same, with the connections dealt out to several instances.
+pub async fn sends_to(addrs: &[SocketAddr], connections: usize, length: Duration, text: &str) -> Result<Outcome> {
     let request = MessageRequest::send(text)?;
-    let sockets = connect(addr, connections).await?;
+    let mut sockets = Vec::with_capacity(connections);
+    for addr in addrs.iter().cycle().take(connections) {
+        sockets.push(Connection::connect(*addr).await?);
+    }
     let window = Window::after_warm_up(length);
     let mut clients = JoinSet::new();
     for mut connection in sockets {

@@ -6,9 +6,11 @@
 
 mod bare_loop;
 mod disk;
+mod emit;
 mod floor;
 mod http;
 mod load;
+mod pgbench;
 mod process;
 mod report;
 mod request;
@@ -39,6 +41,8 @@ enum Command {
     Run(RunArgs),
     /// Serves the floor: a bare handler that parses a send and answers ready bytes.
     Floor(floor::Args),
+    /// Prints the time, line by line: an agent whose chunks say when they were written.
+    Emit(emit::Args),
 }
 
 #[derive(clap::Args, Debug)]
@@ -61,6 +65,9 @@ struct RunArgs {
     /// Tasks finished before `memory` looks again.
     #[arg(long, default_value_t = 100_000, value_name = "N")]
     finished: u64,
+    /// Tasks of the large database in `postgres-size`.
+    #[arg(long, default_value_t = 3_000_000, value_name = "N")]
+    postgres_tasks: u64,
     /// Also writes the figures as JSON.
     #[arg(long, value_name = "FILE")]
     json: Option<PathBuf>,
@@ -88,6 +95,10 @@ fn main() -> Result<ExitCode> {
             tokio::runtime::Runtime::new()?.block_on(floor::serve(args))?;
             Ok(ExitCode::SUCCESS)
         }
+        Command::Emit(args) => {
+            emit::run(args)?;
+            Ok(ExitCode::SUCCESS)
+        }
         Command::Run(args) => {
             // One thread: the generator must not take both cores of a small machine.
             tokio::runtime::Builder::new_current_thread().enable_all().build()?.block_on(measure(args))
@@ -107,12 +118,13 @@ async fn measure(args: RunArgs) -> Result<ExitCode> {
         stores: if args.store.is_empty() { all } else { args.store },
         tasks: args.tasks,
         finished: args.finished,
+        postgres_tasks: args.postgres_tasks,
     };
     let mut run = Run::new(options, server, &dir)?;
     let command = std::env::args().skip(1).collect::<Vec<_>>().join(" ");
     let mut report = Report { command, machine: Machine::here(), sections: Vec::new() };
     print!("{}", report.machine.to_text());
-    let names = if args.only.is_empty() { SectionName::ALL.to_vec() } else { args.only };
+    let names = if args.only.is_empty() { SectionName::DEFAULT.to_vec() } else { args.only };
     for name in names {
         let section = sections::measure(name, &mut run).await;
         println!("\n{}", section.to_text().trim_end());

@@ -71,6 +71,11 @@ pub fn list_tasks(page_token: &str) -> Vec<u8> {
     json_rpc("ListTasks", &serde_json::json!({ "pageSize": 50, "pageToken": page_token }))
 }
 
+/// The bytes of a request that is about one task: `GetTask`, `SubscribeToTask`, `CancelTask`.
+pub fn of_task(method: &str, task_id: &str) -> Vec<u8> {
+    json_rpc(method, &serde_json::json!({ "id": task_id }))
+}
+
 /// The bytes of `GET path`.
 pub fn get(path: &str) -> Vec<u8> {
     format!("GET {path} HTTP/1.1\r\nhost: localhost\r\n\r\n").into_bytes()

@@ -23,6 +23,8 @@ pub struct Options {
     pub tasks: u64,
     /// Tasks finished before `memory` looks again.
     pub finished: u64,
+    /// Tasks of the large database in `postgres-size`.
+    pub postgres_tasks: u64,
 }
 
 /// One run.
@@ -93,11 +95,22 @@ impl Run {
     }
 
     async fn start(&mut self, data: &Path, words: &[&str], threads: Option<usize>) -> Result<Process> {
+        let data = data.to_str().context("the data folder's name is not text")?;
+        self.launch(&[words, &["--data", data]].concat(), threads).await
+    }
+
+    /// Starts one of several instances on the database at `url`, with these lines as its configuration; without a command
+    /// its agent is the built-in one.
+    pub async fn instance(&mut self, url: &str, command: Option<&str>, config: &str) -> Result<Process> {
+        let config = self.config(config)?;
+        let agent = command.map_or_else(|| vec!["demo-server"], |command| vec!["serve", "--exec", command]);
+        self.launch(&[agent.as_slice(), &["--store", url, "--config", &config]].concat(), None).await
+    }
+
+    async fn launch(&mut self, words: &[&str], threads: Option<usize>) -> Result<Process> {
         self.started += 1;
         let log = self.dir.join(format!("server-{}.log", self.started));
-        let data = data.to_str().context("the data folder's name is not text")?;
-        let mut args: Vec<String> = words.iter().map(|&word| word.to_owned()).collect();
-        args.extend(["--data".to_owned(), data.to_owned()]);
+        let args = words.iter().map(|&word| word.to_owned()).collect();
         Process::start(Launch { program: &self.server, args, log, threads }).await
     }
 

@@ -5,6 +5,8 @@ mod disk;
 mod leases;
 mod list;
 mod memory;
+mod postgres;
+mod postgres_size;
 mod sends;
 mod streams;
 mod transactions;
@@ -33,12 +35,25 @@ pub enum SectionName {
     List,
     /// Restarts, leases that run out, and starts of turns.
     Leases,
+    /// Several instances on PostgreSQL, beside `pgbench`.
+    Postgres,
+    /// What each operation costs in PostgreSQL with few and with many tasks. Takes minutes to fill.
+    PostgresSize,
 }
 
 impl SectionName {
-    /// All sections, in the order in which they run.
-    pub const ALL: [Self; 8] =
-        [Self::Disk, Self::Sends, Self::Loop, Self::Streams, Self::Cpu, Self::Memory, Self::List, Self::Leases];
+    /// The sections of a run that names none, in the order in which they run: all but the one that takes minutes to fill.
+    pub const DEFAULT: [Self; 9] = [
+        Self::Disk,
+        Self::Sends,
+        Self::Loop,
+        Self::Streams,
+        Self::Cpu,
+        Self::Memory,
+        Self::List,
+        Self::Leases,
+        Self::Postgres,
+    ];
 
     fn name(self) -> &'static str {
         match self {
@@ -50,6 +65,8 @@ impl SectionName {
             Self::Memory => "memory",
             Self::List => "list",
             Self::Leases => "leases",
+            Self::Postgres => "postgres",
+            Self::PostgresSize => "postgres-size",
         }
     }
 }
@@ -71,5 +88,7 @@ async fn dispatch(name: SectionName, run: &mut Run, figures: &mut Vec<Figure>) -
         SectionName::Memory => memory::measure(run, figures).await,
         SectionName::List => list::measure(run, figures).await,
         SectionName::Leases => leases::measure(run, figures).await,
+        SectionName::Postgres => postgres::measure(run, figures).await,
+        SectionName::PostgresSize => postgres_size::measure(run, figures).await,
     }
 }

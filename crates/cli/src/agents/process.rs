@@ -38,7 +38,9 @@ pub struct CommandSpec {
     pub command: String,
     /// The folder that it runs in; `None`: that of the server.
     pub working_dir: Option<PathBuf>,
-    /// The variables of our own environment that it sees; `None`: all but `LONGHAUL_*`.
+    /// A variable of our own environment that is as much ours as `LONGHAUL_*`.
+    pub env_hidden: Option<&'static str>,
+    /// The variables of our own environment that it sees; `None`: all but ours.
     pub env_pass: Option<Vec<String>>,
     /// Further variables.
     pub env: BTreeMap<String, String>,
@@ -71,7 +73,9 @@ impl CommandSpec {
     }
 
     fn inherited(&self) -> Vec<(OsString, OsString)> {
-        let ours = |name: &OsString| name.to_str().is_some_and(|name| name.starts_with("LONGHAUL_"));
+        let ours = |name: &OsString| {
+            name.to_str().is_some_and(|name| name.starts_with("LONGHAUL_") || Some(name) == self.env_hidden)
+        };
         match &self.env_pass {
             None => std::env::vars_os().filter(|(name, _)| !ours(name)).collect(),
             Some(names) => names.iter().filter_map(|name| Some((name.into(), std::env::var_os(name)?))).collect(),

@@ -22,6 +22,7 @@ pub fn spec(command: &str) -> CommandSpec {
     CommandSpec {
         command: command.to_owned(),
         working_dir: None,
+        env_hidden: None,
         env_pass: None,
         env: std::collections::BTreeMap::new(),
         cancel_grace: Duration::from_secs(3),

@@ -4,14 +4,13 @@ use std::path::Path;
 use std::time::Duration;
 
 use longhaul_engine::DedupMode;
-use longhaul_store_sqlite::Synchronous;
 use toml::Table;
 
-use super::layer::{check_filter, check_listen, check_public_url, postgres_is_not_here};
+use super::layer::{check_filter, check_listen, check_public_url, check_worker_name};
 use super::section::{Document, Section};
 use super::{
     AgentCommand, AgentSettings, ConfigError, LogFormat, LogSettings, RetentionSettings, ServerSettings, Settings,
-    StoreKind, StoreSettings, duration,
+    duration,
 };
 
 /// The file that is read when none is named, if it is there.
@@ -54,6 +53,12 @@ impl Source {
         let document = Document { file: &self.file, asked: Vec::new().into(), keys: &all_keys() };
         apply(settings, Section::root(&document, &self.table))
     }
+
+    /// Where it names the folder of the SQLite file, if it does.
+    pub fn says_data(&self) -> Option<String> {
+        let store = self.table.get("store")?.as_table()?;
+        store.contains_key("data").then(|| format!("{}: store.data", self.file))
+    }
 }
 
 /// Every key that there is, by its path.
@@ -81,7 +86,7 @@ fn sample() -> Table {
 
 fn apply(settings: &mut Settings, mut root: Section<'_>) -> Result<(), ConfigError> {
     server(&mut settings.server, root.section("server")?)?;
-    store(&mut settings.store, root.section("store")?)?;
+    settings.store.apply(root.section("store")?)?;
     agent(&mut settings.agent, root.section("agent")?)?;
     retention(&mut settings.retention, root.section("retention")?)?;
     log(&mut settings.log, root.section("log")?)?;
@@ -120,20 +125,6 @@ fn check_prefix(prefix: &str) -> Result<(), String> {
     }
 }
 
-fn store(store: &mut StoreSettings, mut section: Section<'_>) -> Result<(), ConfigError> {
-    section.checked("kind", postgres_is_not_here)?;
-    section.set_choice("kind", &mut store.kind, &[("sqlite", StoreKind::Sqlite), ("memory", StoreKind::Memory)])?;
-    if let Some(data) = section.checked("data", not_empty)? {
-        store.data = data.into();
-    }
-    section.set_choice(
-        "synchronous",
-        &mut store.synchronous,
-        &[("full", Synchronous::Full), ("normal", Synchronous::Normal)],
-    )?;
-    section.finish()
-}
-
 fn not_empty(text: &str) -> Result<(), String> {
     if text.is_empty() { Err("the name of a folder".to_owned()) } else { Ok(()) }
 }
@@ -157,6 +148,9 @@ fn agent(agent: &mut AgentSettings, mut section: Section<'_>) -> Result<(), Conf
     }
     if let Some(env) = section.texts("env")? {
         agent.env = env;
+    }
+    if let Some(name) = section.checked("worker_name", check_worker_name)? {
+        agent.worker_name = Some(name);
     }
     if let Some(workers) = section.number("workers_max", 1..=1_000_000)? {
         agent.workers_max = Some(workers);

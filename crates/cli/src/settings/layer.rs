@@ -23,6 +23,7 @@ pub struct Layer {
     public_url: Option<Said>,
     data: Option<Said>,
     store: Option<Said>,
+    worker_name: Option<Said>,
     exec: Option<Said>,
     exec_jsonl: Option<Said>,
     log: Option<Said>,
@@ -39,6 +40,7 @@ impl Layer {
             public_url: said("--public-url", "LONGHAUL_PUBLIC_URL"),
             data: said("--data", "LONGHAUL_DATA"),
             store: said("--store", "LONGHAUL_STORE"),
+            worker_name: said("--worker-name", "LONGHAUL_WORKER_NAME"),
             exec: said("--exec", "LONGHAUL_EXEC"),
             exec_jsonl: said("--exec-jsonl", "LONGHAUL_EXEC_JSONL"),
             log: said("--log", "LONGHAUL_LOG"),
@@ -71,8 +73,10 @@ impl Layer {
             settings.store.data = PathBuf::from(&said.value);
         }
         if let Some(said) = &self.store {
-            said.checked(postgres_is_not_here)?;
-            settings.store.kind = said.choice(&[("sqlite", StoreKind::Sqlite), ("memory", StoreKind::Memory)])?;
+            settings.store.kind = StoreKind::parse(said.place, &said.value)?;
+        }
+        if let Some(said) = &self.worker_name {
+            settings.agent.worker_name = Some(said.checked(check_worker_name)?);
         }
         if let Some(command) = self.command()? {
             settings.agent.command = Some(command);
@@ -84,6 +88,11 @@ impl Layer {
             settings.log.format = said.choice(&[("text", LogFormat::Text), ("json", LogFormat::Json)])?;
         }
         Ok(())
+    }
+
+    /// Where it names the folder of the SQLite file, if it does.
+    pub fn says_data(&self) -> Option<String> {
+        self.data.as_ref().map(|said| said.place.to_owned())
     }
 
     /// Either command replaces whichever a lower layer named.
@@ -165,10 +174,14 @@ pub fn check_filter(filter: &str) -> Result<(), String> {
     }
 }
 
-/// PostgreSQL comes later; say so instead of "unknown".
-pub fn postgres_is_not_here(store: &str) -> Result<(), String> {
-    if store.starts_with("postgres") {
-        return Err("sqlite or memory: PostgreSQL is not supported in this version".to_owned());
+/// What leases say who holds them: it stands in logs and in the database.
+pub fn check_worker_name(name: &str) -> Result<(), String> {
+    let plain = |byte: u8| byte.is_ascii_alphanumeric() || b"-_.".contains(&byte);
+    if name.is_empty() || name.len() > WORKER_NAME_MAX || !name.bytes().all(plain) {
+        return Err(format!("1 to {WORKER_NAME_MAX} letters, digits, '-', '_' or '.'"));
     }
     Ok(())
 }
+
+/// How long the name of a worker may be, in bytes.
+pub const WORKER_NAME_MAX: usize = 64;

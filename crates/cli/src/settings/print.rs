@@ -9,13 +9,13 @@ use longhaul_store_sqlite::Synchronous;
 use serde_json::Value as Json;
 use toml::{Table, Value};
 
-use super::{AgentCommand, AgentSettings, CardSettings, LogFormat, Settings, StoreKind, duration};
+use super::{AgentCommand, AgentSettings, CardSettings, LogFormat, PostgresSettings, Settings, StoreKind, duration};
 
 /// What stands for a value that may be a secret.
 const HIDDEN: &str = "(not shown)";
 
 impl Settings {
-    /// Writes the settings as TOML. The values of `agent.env` may be secrets and are not shown.
+    /// Writes the settings as TOML. The values of `agent.env` may be secrets and are not shown, nor is the database's password.
     pub fn to_toml(&self) -> String {
         let mut root = Table::new();
         root.insert("server".to_owned(), self.server().into());
@@ -43,18 +43,22 @@ impl Settings {
     }
 
     fn store(&self) -> Table {
-        let mut table = Writer::default();
-        let kind = match self.store.kind {
-            StoreKind::Sqlite => "sqlite",
-            StoreKind::Memory => "memory",
-        };
-        let synchronous = match self.store.synchronous {
+        let (store, mut table) = (&self.store, Writer::default());
+        let synchronous = match store.synchronous {
             Synchronous::Full => "full",
             Synchronous::Normal => "normal",
         };
-        table.text("kind", kind);
-        table.text("data", self.store.data.to_string_lossy());
-        table.text("synchronous", synchronous);
+        match &store.kind {
+            StoreKind::Sqlite => table.text("kind", "sqlite"),
+            StoreKind::Memory => table.text("kind", "memory"),
+            StoreKind::Postgres(url) => table.text("kind", url.to_string()),
+        }
+        // Beside a database they are refused.
+        if !matches!(store.kind, StoreKind::Postgres(_)) {
+            table.text("data", store.data.to_string_lossy());
+            table.text("synchronous", synchronous);
+        }
+        table.put("postgres", postgres(&store.postgres));
         table.0
     }
 
@@ -82,6 +86,19 @@ impl Settings {
     }
 }
 
+fn postgres(postgres: &PostgresSettings) -> Table {
+    let mut table = Writer::default();
+    table.text("schema", &postgres.schema);
+    table.number("writers", postgres.writers);
+    table.number("readers", postgres.readers);
+    table.text("connect_timeout", duration::format(postgres.connect_timeout));
+    table.text("statement_timeout", duration::format(postgres.statement_timeout));
+    table.put("notify", postgres.notify);
+    table.put("migrate", postgres.migrate);
+    table.optional("password_file", postgres.password_file.as_deref().and_then(Path::to_str));
+    table.0
+}
+
 fn agent(agent: &AgentSettings) -> Table {
     let mut table = Writer::default();
     match &agent.command {
@@ -93,6 +110,7 @@ fn agent(agent: &AgentSettings) -> Table {
     if let Some(names) = &agent.env_pass {
         table.list("env_pass", names);
     }
+    table.optional("worker_name", agent.worker_name.as_deref());
     if let Some(workers) = agent.workers_max {
         table.number("workers_max", workers);
     }

@@ -49,6 +49,11 @@ impl<'a> Section<'a> {
         self.table.and_then(|table| table.get(key))
     }
 
+    /// Where a key is, for what is read apart from the file: `longhaul.toml: store.kind`.
+    pub fn place(&self, key: &str) -> String {
+        format!("{}: {}", self.document.file, join(&self.path, key))
+    }
+
     /// Something wrong with a key.
     pub fn error(&self, key: &str, message: impl Display, hint: impl Into<String>) -> ConfigError {
         ConfigError::new(self.document.file, format!("{} {message}", join(&self.path, key)), hint)

@@ -32,10 +32,20 @@ card_max_age = "1h"
 kind = "memory"
 data = "/var/lib/longhaul"
 synchronous = "normal"
+[store.postgres]
+schema = "agents"
+writers = 4
+readers = 16
+connect_timeout = "3s"
+statement_timeout = "1m"
+notify = false
+migrate = false
+password_file = "/run/secrets/password"
 [agent]
 exec_jsonl = "python3 agent.py"
 working_dir = "/srv"
 env_pass = ["PATH"]
+worker_name = "ada-1"
 workers_max = 3
 attempts_max = 1
 backoff_min = "2s"
@@ -111,7 +121,9 @@ fn an_empty_file_gives_the_defaults() {
 
 #[test]
 fn what_is_printed_reads_the_same() {
-    for text in ["", WHOLE] {
+    let folder = "\"memory\"\ndata = \"/var/lib/longhaul\"\nsynchronous = \"normal\"";
+    let database = WHOLE.replace(folder, "\"postgres://ada@db/tasks?x=y\"");
+    for text in ["", WHOLE, &database] {
         let settings = read(text).expect("it is read");
         assert_eq!(read(&settings.to_toml()).expect("it is read"), settings);
     }
@@ -123,6 +135,49 @@ fn values_of_variables_are_not_printed() {
     let settings = read("[agent.env]\nTOKEN = 'hunter2'").expect("it is read");
     assert_eq!(settings.agent.env["TOKEN"], "hunter2");
     assert!(settings.to_toml().contains("TOKEN") && !settings.to_toml().contains("hunter2"));
+}
+
+#[test]
+fn the_password_of_a_database_is_not_printed() {
+    let settings = read("store.kind = 'postgres://ada:hunter2@db/tasks'").expect("it is read");
+    let printed = settings.to_toml();
+    assert!(printed.contains("kind = \"postgres://ada:***@db/tasks\"") && !printed.contains("hunter2"), "{printed}");
+    assert!(!format!("{settings:?}").contains("hunter2"));
+    assert!(read(&printed).expect_err("it is no password").hint.contains("write the password"));
+}
+
+#[test]
+fn settings_of_a_folder_are_refused_beside_a_database_wherever_they_are_said() {
+    let (url, none) = ("postgres://db/tasks", Layer::default());
+    let file = |text| Source::parse("longhaul.toml", text).expect("it is read");
+    let told = |file: &Source, environment: &Layer, flags: &Layer| {
+        let error = Settings::layered(Some(file), environment, flags).expect_err("they do not go together");
+        assert!(error.hint.starts_with("leave it out"));
+        error.to_string()
+    };
+    let wrong = "names the folder of a SQLite file, but tasks are kept in PostgreSQL";
+    let (database, data) = (file("store.kind = 'postgres://db/tasks'"), file("store.data = 'x'"));
+    assert_eq!(told(&database, &none, &flags(&[("--data", "x")])), format!("--data: {wrong}"));
+    assert_eq!(told(&database, &environment(&[("LONGHAUL_DATA", "x")]), &none), format!("LONGHAUL_DATA: {wrong}"));
+    assert_eq!(told(&data, &none, &flags(&[("--store", url)])), format!("longhaul.toml: store.data: {wrong}"));
+    let (normal, by_variable) = (file("store.synchronous = 'normal'"), environment(&[("LONGHAUL_STORE", url)]));
+    assert!(told(&normal, &by_variable, &none).starts_with("store.synchronous: is \"normal\""));
+    // What says the same as the default means nothing by it.
+    let full = file("store.synchronous = 'full'");
+    assert!(Settings::layered(Some(&full), &none, &flags(&[("--store", url)])).is_ok());
+    // The highest layer says which store it is.
+    let folder = Settings::layered(Some(&database), &none, &flags(&[("--store", "sqlite"), ("--data", "x")]));
+    assert_eq!(folder.expect("it is one").store.kind, StoreKind::Sqlite);
+}
+
+#[test]
+fn a_worker_is_named_after_its_machine_unless_it_is_told_another_name() {
+    let config = read("agent.worker_name = 'ada-1'").expect("it is read").engine(ServedAgent::Demo);
+    assert_eq!(config.worker_name, "ada-1");
+    let name = Settings::default().engine(ServedAgent::Demo).worker_name;
+    assert!(name.is_empty() || super::layer::check_worker_name(&name).is_ok(), "{name}");
+    let layered = Settings::layered(None, &environment(&[("LONGHAUL_WORKER_NAME", "ada-2")]), &Layer::default());
+    assert_eq!(layered.expect("it is read").agent.worker_name.as_deref(), Some("ada-2"));
 }
 
 #[test]
@@ -167,8 +222,18 @@ fn wrong_values_name_key_value_and_what_is_allowed() {
         ("retention.stale_after = '1ms'", "retention.stale_after is \"1ms\", and must be \"off\", or a duration between 1s"),
         ("retention.compact_after = '59s'", "retention.compact_after is \"59s\", and must be \"never\", or a duration between 1m and 3650d"),
         ("retention.housekeeping_interval = 60", "retention.housekeeping_interval is 60, and must be a duration between 1s and 24h"),
-        ("store.kind = 'sqlit'", "store.kind is \"sqlit\", and must be one of sqlite, memory"),
-        ("store.kind = 'postgres://db/x'", "PostgreSQL is not supported in this version"),
+        ("store.kind = 'sqlit'", "is \"sqlit\", and must be one of sqlite, memory, postgres://"),
+        ("store.kind = 'postgres//ada:hunter2@db'", "names no store that is known here, and must be one of"),
+        ("store.kind = 'host=db password=hunter2'", "names no store that is known here, and must be one of"),
+        ("store.kind = 'postgres://ada:hun/ter2@db'", "is not the address of a database"),
+        ("store.postgres.schema = 'pg_x'", "store.postgres.schema is \"pg_x\", and must be the name of a schema"),
+        ("store.postgres.writers = 17", "store.postgres.writers is 17, and must be a whole number between 1 and 16"),
+        ("store.postgres.readers = 0", "store.postgres.readers is 0, and must be a whole number between 1 and 256"),
+        ("store.postgres.connect_timeout = '2m'", "must be a duration between 100ms and 1m"),
+        ("store.postgres.statement_timeout = '0s'", "must be a duration between 100ms and 10m"),
+        ("store.postgres.notify = 'off'", "store.postgres.notify is \"off\", and must be true or false"),
+        ("store.postgres.password_file = ''", "must be the name of a file"),
+        ("agent.worker_name = 'a b'", "agent.worker_name is \"a b\", and must be 1 to 64 letters"),
         ("store.synchronous = 'off'", "must be one of full, normal"),
         ("agent.dedup = true", "agent.dedup is true, and must be a text"),
         ("agent.exec = 'a'\nagent.exec_jsonl = 'b'", "must be absent beside agent.exec"),
@@ -187,6 +252,7 @@ fn wrong_values_name_key_value_and_what_is_allowed() {
     for (text, wanted) in cases {
         let error = read(text).expect_err(text);
         assert!(error.message.contains(wanted), "{text}: {error}");
+        assert!(error.place.starts_with("longhaul.toml") && !error.to_string().contains("ter2"), "{text}: {error}");
         assert!(!error.hint.is_empty(), "{text}");
     }
 }
@@ -195,7 +261,7 @@ fn wrong_values_name_key_value_and_what_is_allowed() {
 fn flags_and_variables_are_named_when_they_are_wrong() {
     let told = |layer: Layer| Settings::layered(None, &Layer::default(), &layer).expect_err("it is wrong").to_string();
     assert!(told(flags(&[("--listen", "x")])).starts_with("--listen: is \"x\""));
-    assert!(told(environment(&[("LONGHAUL_STORE", "postgres://x")])).contains("LONGHAUL_STORE: is \"postgres://x\""));
+    assert!(told(environment(&[("LONGHAUL_STORE", "file")])).contains("LONGHAUL_STORE: is \"file\""));
     assert!(
         told(flags(&[("--exec", "a"), ("--exec-jsonl", "b")]))
             .contains("--exec-jsonl: cannot be used together with --exec")
@@ -214,8 +280,18 @@ fn every_key_is_in_the_reference() {
     let reference = include_str!("../../../../docs/config.md");
     for key in all_keys() {
         let (section, name) = key.rsplit_once('.').unwrap_or(("", &key));
-        let tables =
-            ["server", "store", "agent", "retention", "card", "log", "card.provider", "card.skills", "card.extensions"];
+        let tables = [
+            "server",
+            "store",
+            "store.postgres",
+            "agent",
+            "retention",
+            "card",
+            "log",
+            "card.provider",
+            "card.skills",
+            "card.extensions",
+        ];
         let heading = reference.contains(&format!("[{key}]"));
         let row = reference.contains(&format!("| `{name}` |")) && reference.contains(&format!("[{section}]"));
         assert!(if tables.contains(&&*key) { heading } else { row }, "docs/config.md lacks {key}");

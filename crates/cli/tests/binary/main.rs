@@ -7,6 +7,8 @@
     reason = "helpers of tests, which fail by panicking"
 )]
 
+mod databases;
 mod operators;
+mod refusals;
 mod serving;
 mod support;

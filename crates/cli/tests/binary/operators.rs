@@ -6,10 +6,11 @@ use std::os::unix::fs::PermissionsExt as _;
 use std::os::unix::net::UnixStream;
 use std::path::{Path, PathBuf};
 
+use longhaul_pgtest::Database;
 use rustix::process::Signal;
 use serde_json::{Value, json};
 
-use crate::support::{PATIENCE, Server, ended, folder, longhaul};
+use crate::support::{PATIENCE, Server, ended, folder, longhaul, toml};
 
 /// Asks for input, waits for an authorization, works until its server is gone, or ends, as the message says.
 const AGENT: &str = r#"read -r turn
@@ -23,20 +24,37 @@ case $turn in
     *) say complete done ;;
 esac"#;
 
-/// A server of that agent on a folder of its own.
+/// A server of that agent on a store of its own.
 struct Scene {
-    data: PathBuf,
     server: Server,
+    /// `--data` or `--store`, and what it says.
+    place: (&'static str, String),
+    /// Dropped last, if the store is a database.
+    _database: Option<Database>,
 }
 
 impl Scene {
     fn new() -> Self {
-        let data = folder();
-        Self { server: Self::serve(&data), data }
+        Self::in_folder(&folder())
     }
 
-    fn serve(data: &Path) -> Server {
-        Server::start(&["serve", "--exec-jsonl", AGENT, "--data", data.to_str().expect("it is text")])
+    fn in_folder(data: &Path) -> Self {
+        Self::on(("--data", data.to_str().expect("it is text").to_owned()), None)
+    }
+
+    fn on_database() -> Self {
+        let database = Database::fresh().expect("there is PostgreSQL");
+        Self::on(("--store", database.url().to_owned()), Some(database))
+    }
+
+    fn on(place: (&'static str, String), database: Option<Database>) -> Self {
+        Self { server: Self::serve(&place), place, _database: database }
+    }
+
+    /// On a database, the leases of a server that was killed run out by themselves.
+    fn serve((flag, value): &(&'static str, String)) -> Server {
+        let config = toml("agent.lease_duration = '10s'");
+        Server::start(&["serve", "--exec-jsonl", AGENT, "--config", &config, flag, value])
     }
 
     /// Sends a message and waits until its task is in a state.
@@ -48,12 +66,11 @@ impl Scene {
     }
 
     fn command(&self, arguments: &[&str]) -> (i32, String, String) {
-        let data = self.data.to_str().expect("it is text");
-        ended(&[arguments, &["--data", data]].concat())
+        ended(&[arguments, &[self.place.0, &self.place.1]].concat())
     }
 
     fn socket(&self) -> PathBuf {
-        self.data.join("admin.sock")
+        Path::new(&self.place.1).join("admin.sock")
     }
 }
 
@@ -63,10 +80,18 @@ fn json(text: &str) -> Value {
 
 #[test]
 fn a_task_that_waits_for_an_authorization_is_resumed() {
-    let scene = Scene::new();
+    resumes(&Scene::new(), "the task goes on");
+}
+
+#[test]
+fn a_task_in_a_database_is_resumed_beside_its_server() {
+    resumes(&Scene::on_database(), "the task goes on with the next server that has a free worker");
+}
+
+fn resumes(scene: &Scene, note: &str) {
     let (waits, asks) = (scene.task("log in", "AUTH_REQUIRED"), scene.task("ask", "INPUT_REQUIRED"));
     let resumed = scene.command(&["resume", &waits]);
-    assert_eq!(resumed, (0, format!("{waits}\n"), "longhaul: the task goes on\n".to_owned()));
+    assert_eq!(resumed, (0, format!("{waits}\n"), format!("longhaul: {note}\n")));
     let done = scene.server.until(&waits, "COMPLETED");
     assert_eq!(done["status"]["message"]["parts"][0]["text"], "authorized");
 
@@ -81,7 +106,15 @@ fn a_task_that_waits_for_an_authorization_is_resumed() {
 
 #[test]
 fn stale_tasks_are_shown_and_given_up() {
-    let scene = Scene::new();
+    reclaims(&Scene::new());
+}
+
+#[test]
+fn stale_tasks_in_a_database_are_shown_and_given_up_beside_its_server() {
+    reclaims(&Scene::on_database());
+}
+
+fn reclaims(scene: &Scene) {
     let (asks, waits) = (scene.task("ask", "INPUT_REQUIRED"), scene.task("log in", "AUTH_REQUIRED"));
     let (works, done) = (scene.task("work", "WORKING"), scene.task("x", "COMPLETED"));
     let young = scene.command(&["reclaim", "--older-than", "1h"]);
@@ -113,7 +146,15 @@ fn stale_tasks_are_shown_and_given_up() {
 
 #[test]
 fn ended_tasks_are_purged_by_state() {
-    let scene = Scene::new();
+    purges(&Scene::new());
+}
+
+#[test]
+fn ended_tasks_in_a_database_are_purged_beside_its_server() {
+    purges(&Scene::on_database());
+}
+
+fn purges(scene: &Scene) {
     let (done, asks) = (scene.task("x", "COMPLETED"), scene.task("ask", "INPUT_REQUIRED"));
     assert_eq!(scene.command(&["purge", "--older-than", "1h"]).2, "longhaul: 0 tasks removed\n");
     let failed = scene.command(&["purge", "--older-than", "0s", "--state", "failed", "--output", "json"]);
@@ -129,29 +170,39 @@ fn ended_tasks_are_purged_by_state() {
 
 #[test]
 fn without_a_server_the_store_itself_is_worked_on() {
-    let mut scene = Scene::new();
+    let scene = works_without_a_server(Scene::new(), "the task goes on when a server is started");
+    assert!(scene.socket().exists());
+}
+
+#[test]
+fn without_a_server_its_database_is_worked_on() {
+    works_without_a_server(Scene::on_database(), "the task goes on with the next server that has a free worker");
+}
+
+fn works_without_a_server(mut scene: Scene, note: &str) -> Scene {
     let (asks, waits) = (scene.task("ask", "INPUT_REQUIRED"), scene.task("log in", "AUTH_REQUIRED"));
     let works = scene.task("work", "WORKING");
     scene.server.until_it(&works, |task| task["status"]["message"]["parts"][0]["text"] == "ready");
     scene.server.child.kill().expect("it is there");
     scene.server.child.wait().expect("it ends");
-    assert!(scene.socket().exists(), "nobody could remove it");
+    assert_eq!(scene.socket().exists(), scene.place.0 == "--data", "nobody could remove it");
 
     // The lease of the turn that was cut off is still alive.
     let (code, stdout, stderr) = scene.command(&["reclaim", "--older-than", "0s", "--state", "input_required,working"]);
     assert_eq!((code, stderr.as_str()), (0, "longhaul: 1 task given up\n"));
     assert!(stdout.contains(&asks) && !stdout.contains(&works), "{stdout}");
     let (code, stdout, stderr) = scene.command(&["resume", &waits, "--output", "json"]);
-    assert_eq!((code, stderr.as_str()), (0, "longhaul: the task goes on when a server is started\n"));
+    assert_eq!((code, stderr), (0, format!("longhaul: {note}\n")));
     assert_eq!(json(&stdout), json!({"taskId": waits}));
 
-    scene.server = Scene::serve(&scene.data);
+    scene.server = Scene::serve(&scene.place);
     assert_eq!(scene.command(&["purge", "--older-than", "1h"]).0, 0);
     scene.server.until(&asks, "FAILED");
     scene.server.until(&waits, "COMPLETED");
     // The second attempt was given the first one's checkpoint.
     let went_on = scene.server.until(&works, "COMPLETED");
     assert_eq!(went_on["status"]["message"]["parts"][0]["text"], "went on");
+    scene
 }
 
 #[test]
@@ -160,7 +211,7 @@ fn a_holder_that_does_not_answer_is_named_with_the_next_step() {
     scene.server.signal(Signal::STOP);
     let (code, stdout, stderr) = scene.command(&["reclaim", "--older-than", "1h"]);
     scene.server.signal(Signal::CONT);
-    let (pid, data) = (scene.server.child.id(), scene.data.display());
+    let (pid, data) = (scene.server.child.id(), &scene.place.1);
     assert_eq!((code, stdout.as_str()), (1, ""));
     let wanted = format!(
         "longhaul: process {pid} holds the store in {data}, and does not answer at {data}/admin.sock: no answer came within 5 s\n\
@@ -207,8 +258,7 @@ fn the_socket_is_for_the_servers_user_alone_and_goes_with_the_server() {
 #[test]
 fn a_long_folder_name_is_no_hindrance() {
     let data = folder().join("x".repeat(200));
-    let server = Scene::serve(&data);
-    let scene = Scene { data, server };
+    let scene = Scene::in_folder(&data);
     assert_eq!(scene.command(&["purge", "--older-than", "1h"]).2, "longhaul: 0 tasks removed\n");
     assert!(scene.socket().exists());
 }

@@ -3,7 +3,7 @@
 use rustix::process::Signal;
 use serde_json::{Value, json};
 
-use crate::support::{Server, ended, folder};
+use crate::support::{Server, ended, folder, longhaul};
 
 #[test]
 fn a_command_is_served_and_ends_in_order() {
@@ -83,6 +83,15 @@ fn the_log_can_be_json() {
 }
 
 #[test]
+fn the_log_says_in_which_file_tasks_are_kept() {
+    let data = folder();
+    let mut command = longhaul(&["demo-server", "--data", data.to_str().expect("it is text")]);
+    let mut server = Server::launch(&mut command);
+    let line = server.line_with("tasks are kept in a SQLite file");
+    assert!(line.contains(&format!("{}/longhaul.db", data.display())), "{line}");
+}
+
+#[test]
 fn a_second_server_on_the_same_folder_is_refused_in_plain_words() {
     let data = folder();
     let data = data.to_str().expect("it is text");
@@ -101,7 +110,7 @@ fn what_is_wrong_is_told_with_the_next_step() {
         (&["serve"], 2, "there is no agent to serve", "hint: name one: longhaul serve --exec"),
         (&["serve", "--exec", "a", "--exec-jsonl", "b"], 2, "cannot be used with", ""),
         (&["serve", "--exce", "a"], 2, "unexpected argument", ""),
-        (&["demo-server", "--store", "postgres://db"], 2, "PostgreSQL is not supported in this version", "hint: change --store"),
+        (&["demo-server", "--store", "sqlit"], 2, "--store: is \"sqlit\", and must be one of sqlite, memory, postgres://", "hint: write sqlite, or"),
         (&["demo-server", "--listen", "nowhere"], 2, "--listen: is \"nowhere\"", "hint: "),
         (&["demo-server", "--config", "no-such-file"], 2, "no-such-file: cannot be read", "hint: check the path"),
         (&["demo-server", "--log", "loud"], 2, "--log: is \"loud\"", "hint: "),

@@ -5,9 +5,9 @@ use longhaul_store::{ListBounds, ListCursor, ListPage, ListQuery, snapshot_task}
 use super::row::{self, HEAD_COLUMNS, View};
 use super::view::history_limit;
 use super::{Reader, statements};
-use crate::counts::shard_of_counts;
 use crate::fault::Fault;
 use crate::session::Param;
+use crate::shards;
 
 impl Reader {
     pub(crate) async fn list(&self, query: &ListQuery) -> Result<ListPage, Fault> {
@@ -19,7 +19,7 @@ impl Reader {
         let states: Vec<i16> = states.filter_map(|state| i16::try_from(state.number()).ok()).collect();
         let (page_size, history) = (int(query.page_size as u64), history_limit(query.history));
         let is_counted = query.status_timestamp_after.is_none();
-        let shard = shard_of_counts(&query.scope, query.context_id.as_ref());
+        let shard = shards::of_counts(&query.scope, query.context_id.as_ref());
         let wanted: &[Param<'_>] = &[
             &tenant,
             &owner,

@@ -27,7 +27,8 @@ impl Reader {
         now: Timestamp,
         limit: usize,
     ) -> Result<Vec<Claim>, Fault> {
-        let search = Search { statement: statements::STALE, states, before, now, limit };
+        let states: Vec<_> = states.iter().copied().filter(|state| !state.is_terminal()).collect();
+        let search = Search { statement: statements::STALE, states: &states, before, now, limit };
         let claim = |row: &Row, scope| Ok(Claim { scope, head: row::head(row, 6)? });
         Ok(self.oldest(&search, claim).await?.into_iter().map(|(_, claim)| claim).collect())
     }

@@ -4,12 +4,12 @@ use longhaul_store::Scope;
 use tokio_util::task::TaskTracker;
 
 use super::Reader;
-use super::view::shard;
 use crate::PostgresConfig;
 use crate::connect::Connector;
 use crate::migrations;
 use crate::pool::Pool;
 use crate::session::{Database, Session};
+use crate::shards;
 
 mod line;
 mod oldest;
@@ -84,7 +84,8 @@ impl Default for TaskRow<'_> {
 impl TaskRow<'_> {
     fn values(&self) -> String {
         let Self { id, owner, context_id, state, status_time, leased, epoch, last_sequence, compaction, .. } = self;
-        let (shard, due_at) = (shard(&task_id(id)), self.due_at.map_or("NULL".to_owned(), |due_at| due_at.to_string()));
+        let (shard, due_at) =
+            (shards::of_task(&task_id(id)), self.due_at.map_or("NULL".to_owned(), |due_at| due_at.to_string()));
         format!(
             "({shard}, '{id}', '', '{owner}', '{context_id}', {state}, {status_time}, {leased}, {epoch}, {due_at},
             {last_sequence}, {compaction}, 1, 0, false, 1, 0, 1, false)"

@@ -6,25 +6,25 @@ use longhaul_protocol::{ArtifactId, MessageId, TaskId, Timestamp};
 use longhaul_store::columns::int;
 use longhaul_store::{
     HistoryLimit, Scope, Snapshot, SnapshotQuery, StoreError, StoredEvent, StoredMessage, TaskMark, VersionFold,
-    shard_of_task, snapshot_task,
+    snapshot_task,
 };
 
 use super::row::{self, HEAD_COLUMNS, VIEW_COLUMNS, View};
-use super::{Reader, shard_of_message, statements};
-use crate::counts::to_column;
+use super::{Reader, statements};
 use crate::fault::Fault;
 use crate::session::Param;
+use crate::shards;
 
 impl Reader {
     pub(crate) async fn load(&self, scope: &Scope, task_id: &TaskId) -> Result<Option<TaskHead>, Fault> {
         let (shard, id, tenant, owner) =
-            (shard(task_id), task_id.as_str(), scope.tenant.as_str(), scope.owner.as_str());
+            (shards::of_task(task_id), task_id.as_str(), scope.tenant.as_str(), scope.owner.as_str());
         let found = self.pool.query_opt(statements::LOAD, &[&shard, &id, &tenant, &owner]).await?;
         found.map(|row| row::head(&row, 0)).transpose()
     }
 
     pub(crate) async fn scope_of(&self, task_id: &TaskId) -> Result<Option<Scope>, Fault> {
-        let found = self.pool.query_opt(statements::SCOPE_OF, &[&shard(task_id), &task_id.as_str()]).await?;
+        let found = self.pool.query_opt(statements::SCOPE_OF, &[&shards::of_task(task_id), &task_id.as_str()]).await?;
         Ok(found.map(|row| row::scope(&row, 0)).transpose()?)
     }
 
@@ -35,7 +35,7 @@ impl Reader {
         query: SnapshotQuery,
     ) -> Result<Option<Snapshot>, Fault> {
         let (shard, id, tenant, owner) =
-            (shard(task_id), task_id.as_str(), scope.tenant.as_str(), scope.owner.as_str());
+            (shards::of_task(task_id), task_id.as_str(), scope.tenant.as_str(), scope.owner.as_str());
         let (at, history, artifacts) = (query.at.map(int), history_limit(query.history), query.artifacts);
         let wanted: &[Param<'_>] = &[&shard, &id, &tenant, &owner, &at, &history, &artifacts];
         let Some(row) = self.pool.query_opt(statements::SNAPSHOT, wanted).await? else { return Ok(None) };
@@ -58,14 +58,14 @@ impl Reader {
         after: u64,
         limit: usize,
     ) -> Result<Vec<StoredEvent>, Fault> {
-        let (shard, id, after, limit) = (shard(task_id), task_id.as_str(), int(after), int(limit as u64));
+        let (shard, id, after, limit) = (shards::of_task(task_id), task_id.as_str(), int(after), int(limit as u64));
         let rows = self.pool.query(statements::EVENTS_AFTER, &[&shard, &id, &after, &limit]).await?;
         Ok(rows.iter().map(|row| row::event(row, 0)).collect::<Result<_, _>>()?)
     }
 
     pub(crate) async fn messages(&self, task_id: &TaskId, ordinals: &[u64]) -> Result<Vec<StoredMessage>, Fault> {
         let ordinals: Vec<i64> = ordinals.iter().copied().map(int).collect::<BTreeSet<_>>().into_iter().collect();
-        let wanted: &[Param<'_>] = &[&shard(task_id), &task_id.as_str(), &ordinals];
+        let wanted: &[Param<'_>] = &[&shards::of_task(task_id), &task_id.as_str(), &ordinals];
         let rows = self.pool.query(statements::MESSAGES, wanted).await?;
         Ok(rows.iter().map(row::message).collect::<Result<_, _>>()?)
     }
@@ -77,7 +77,7 @@ impl Reader {
         now: Timestamp,
     ) -> Result<Option<(TaskId, [u8; 32])>, Fault> {
         let (tenant, owner) = (scope.tenant.as_str(), scope.owner.as_str());
-        let shard = shard_of_message(&scope.tenant, message_id);
+        let shard = shards::of_message(&scope.tenant, message_id);
         let (id, now) = (message_id.as_str(), now.unix_millis());
         let found = self.pool.query_opt(statements::ACCEPTED, &[&shard, &tenant, &owner, &id, &now]).await?;
         let Some(row) = found else { return Ok(None) };
@@ -95,7 +95,7 @@ impl Reader {
         wanted: Option<u64>,
     ) -> Result<Option<VersionFold>, Fault> {
         let (shard, id, tenant, owner) =
-            (shard(task_id), task_id.as_str(), scope.tenant.as_str(), scope.owner.as_str());
+            (shards::of_task(task_id), task_id.as_str(), scope.tenant.as_str(), scope.owner.as_str());
         let rows = self.pool.query(statements::ARTIFACT_EVENTS, &[&shard, &id, &tenant, &owner]).await?;
         let mut fold = None;
         for row in rows {
@@ -106,13 +106,14 @@ impl Reader {
     }
 
     pub(crate) async fn checkpoint(&self, task_id: &TaskId) -> Result<Option<Bytes>, Fault> {
-        let found = self.pool.query_opt(statements::CHECKPOINT, &[&shard(task_id), &task_id.as_str()]).await?;
+        let found =
+            self.pool.query_opt(statements::CHECKPOINT, &[&shards::of_task(task_id), &task_id.as_str()]).await?;
         Ok(found.map(|row| row::get::<&[u8]>(&row, 0).map(Bytes::copy_from_slice)).transpose()?)
     }
 
     /// In the order in which the tasks are named.
     pub(crate) async fn marks(&self, task_ids: &[TaskId]) -> Result<Vec<TaskMark>, Fault> {
-        let shards: Vec<i16> = task_ids.iter().map(shard).collect();
+        let shards: Vec<i16> = task_ids.iter().map(shards::of_task).collect();
         let ids: Vec<&str> = task_ids.iter().map(TaskId::as_str).collect();
         let mark = |row: &tokio_postgres::Row| {
             Ok::<_, StoreError>(TaskMark {
@@ -123,11 +124,6 @@ impl Reader {
         };
         Ok(self.pool.query(statements::MARKS, &[&shards, &ids]).await?.iter().map(mark).collect::<Result<_, _>>()?)
     }
-}
-
-/// Where a task is kept.
-pub(super) fn shard(task_id: &TaskId) -> i16 {
-    to_column(shard_of_task(task_id))
 }
 
 /// A limit as SQL takes it: NULL for none.

@@ -17,3 +17,6 @@ pub(super) async fn forget(pool: &Pool) -> Result<(), Fault> {
         }
     }
 }
+
+#[cfg(test)]
+mod tests;

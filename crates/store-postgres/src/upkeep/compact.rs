@@ -113,3 +113,6 @@ async fn write(session: &Session, task: &Claimed, changes: Option<Compaction>) -
     session.client().batch_execute("COMMIT").await?;
     Ok(())
 }
+
+#[cfg(test)]
+mod tests;

@@ -67,3 +67,6 @@ async fn fold_page(pool: &Pool, after: &Place, page: i64) -> Result<Option<Place
     }
     Ok(last)
 }
+
+#[cfg(test)]
+mod tests;

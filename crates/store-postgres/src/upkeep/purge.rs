@@ -1,15 +1,15 @@
 //! Removes tasks that have ended.
 
 use longhaul_protocol::{ContextId, TaskId, TaskState, Timestamp};
-use longhaul_store::{StoreError, columns, shard_of_task};
+use longhaul_store::{StoreError, columns};
 use tokio_postgres::Row;
 
 use super::statements;
-use crate::counts::{shard_of_counts, to_column};
 use crate::fault::Fault;
 use crate::pool::Pool;
 use crate::reader::{Reader, row};
 use crate::session::Param;
+use crate::shards;
 
 /// How many tasks one transaction removes at the most, how many events and messages, and how many bytes, a single task apart: so it
 /// takes some milliseconds.
@@ -63,10 +63,10 @@ impl Sized {
         let id = id.ok_or_else(|| StoreError::corrupt("a row stands at a place that was not asked for"))?;
         let (scope, context) = (row::scope(row, 1)?, row::id(row, 3, |text| ContextId::new(text))?);
         Ok(Self {
-            shard: to_column(shard_of_task(id)),
+            shard: shards::of_task(id),
             id: id.as_str().to_owned(),
-            scope_shard: shard_of_counts(&scope, None),
-            context_shard: shard_of_counts(&scope, Some(&context)),
+            scope_shard: shards::of_counts(&scope, None),
+            context_shard: shards::of_counts(&scope, Some(&context)),
             rows: row.try_get(4)?,
             log_bytes: row.try_get(5)?,
             other_bytes: row.try_get(6)?,
@@ -88,7 +88,7 @@ impl Sized {
 }
 
 async fn sizes(pool: &Pool, task_ids: &[TaskId]) -> Result<Vec<Sized>, Fault> {
-    let shards: Vec<i16> = task_ids.iter().map(|id| to_column(shard_of_task(id))).collect();
+    let shards: Vec<i16> = task_ids.iter().map(shards::of_task).collect();
     let ids: Vec<&str> = task_ids.iter().map(TaskId::as_str).collect();
     let rows = pool.query(statements::SIZES, &[&shards, &ids, &ROWS_MAX]).await?;
     rows.iter().map(|row| Sized::read(row, task_ids)).collect()
@@ -137,33 +137,4 @@ async fn sweep(pool: &Pool) -> Result<bool, Fault> {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-
-    fn sized(rows: i64, log_bytes: Option<i64>, other_bytes: i64) -> Sized {
-        Sized { shard: 0, id: String::new(), scope_shard: 0, context_shard: 0, rows, log_bytes, other_bytes }
-    }
-
-    fn lengths(tasks: &[Sized]) -> Vec<usize> {
-        steps(tasks).iter().map(|step| step.len()).collect()
-    }
-
-    #[test]
-    fn a_transaction_removes_some_rows_and_bytes() {
-        assert_eq!(lengths(&[]), [0; 0]);
-        assert_eq!(lengths(&vec![sized(5, Some(100), 0); 100]), [100]);
-        assert_eq!(lengths(&vec![sized(200, Some(100), 0); 5]), [2, 2, 1]);
-        assert_eq!(lengths(&vec![sized(5, Some(BYTES_MAX / 2), 0); 5]), [2, 2, 1]);
-        assert_eq!(lengths(&vec![sized(5, Some(100), BYTES_MAX * 2); 3]), [1, 1, 1], "alone, but at all");
-    }
-
-    #[test]
-    fn a_long_log_is_left_and_its_task_is_not() {
-        for long in [sized(ROWS_MAX + 1, None, 10), sized(5, Some(BYTES_MAX + 1), 10)] {
-            assert!(!long.is_whole());
-            assert_eq!(long.cost(), (0, 10));
-        }
-        assert!(sized(ROWS_MAX, Some(BYTES_MAX), 0).is_whole());
-        assert_eq!(lengths(&vec![sized(100_000, None, 10); 50]), [50]);
-    }
-}
+mod tests;

@@ -3,7 +3,8 @@
 //! A plan may be made while a table is empty and serve for long. So that it always goes from the few rows that are given into the
 //! large table, and never the other way, rows are found by a `LATERAL` subquery that is kept apart by an `OFFSET`, and removed by
 //! their places. A row that moved since the statement began is not removed: those of a task move only together with the task's own,
-//! which is then not removed either.
+//! which is then not removed either. Where a table is partitioned each part has rows of the same places, so the key is compared
+//! too, by an `IS TRUE` that no index can serve.
 
 /// Deletes what a table has of the tasks in `gone`.
 macro_rules! delete_of {
@@ -15,7 +16,7 @@ macro_rules! delete_of {
             $table,
             " WHERE shard = g.shard AND task_id = g.id OFFSET 0) AS p ",
             $whose,
-            "))"
+            ")) AND ((shard, task_id) IN (SELECT shard, id FROM gone)) IS TRUE"
         )
     };
 }
@@ -49,6 +50,7 @@ pub(super) const REMOVE_TASKS: &str = concat!(
     removed AS (
         DELETE FROM task WHERE ctid = ANY (ARRAY(SELECT p.place FROM taken AS k
             CROSS JOIN LATERAL (SELECT ctid AS place FROM task WHERE shard = k.shard AND id = k.id OFFSET 0) AS p))
+            AND ((shard, id) IN (SELECT shard, id FROM taken)) IS TRUE
         RETURNING shard, id, tenant, owner, context_id),
     gone AS MATERIALIZED (
         SELECT r.*, u.scope_shard, u.context_shard, u.whole
@@ -92,8 +94,10 @@ pub(super) const SWEEP: &str = "/* purge::sweep */
             (SELECT 2, ordinal, ctid, octet_length(payload) + coalesce(octet_length(request), 0) FROM message
                 WHERE shard = n.shard AND task_id = n.task_id ORDER BY ordinal LIMIT $1::bigint + 1)) AS r),
     slice AS MATERIALIZED (SELECT kind, place FROM rows WHERE nth <= $1::bigint AND before < $2::bigint),
-    events AS (DELETE FROM event WHERE ctid = ANY (ARRAY(SELECT place FROM slice WHERE kind = 1))),
-    messages AS (DELETE FROM message WHERE ctid = ANY (ARRAY(SELECT place FROM slice WHERE kind = 2))),
+    events AS (DELETE FROM event WHERE ctid = ANY (ARRAY(SELECT place FROM slice WHERE kind = 1))
+        AND ((shard, task_id) IN (SELECT shard, task_id FROM next)) IS TRUE),
+    messages AS (DELETE FROM message WHERE ctid = ANY (ARRAY(SELECT place FROM slice WHERE kind = 2))
+        AND ((shard, task_id) IN (SELECT shard, task_id FROM next)) IS TRUE),
     forgotten AS (
         DELETE FROM task_removed AS t USING next AS n WHERE t.shard = n.shard AND t.task_id = n.task_id
             AND (SELECT count(*) FROM slice) = (SELECT count(*) FROM rows))
@@ -111,7 +115,8 @@ pub(super) const READ_LOG: &str = "/* compact::read */
 pub(super) const REMOVE_RANGES: &str = "/* compact::remove */
     DELETE FROM event WHERE ctid = ANY (ARRAY(SELECT p.place FROM unnest($3::bigint[], $4::bigint[]) AS u (first, last)
         CROSS JOIN LATERAL (SELECT ctid AS place FROM event
-            WHERE shard = $1 AND task_id = $2 AND sequence BETWEEN u.first AND u.last OFFSET 0) AS p))";
+            WHERE shard = $1 AND task_id = $2 AND sequence BETWEEN u.first AND u.last OFFSET 0) AS p))
+        AND (shard = $1 AND task_id = $2) IS TRUE";
 pub(super) const REWRITE_EVENT: &str = "/* compact::rewrite */
     UPDATE event SET payload = $4 WHERE shard = $1 AND task_id = $2 AND sequence = $3";
 pub(super) const END_COMPACTION: &str = "/* compact::end */
@@ -124,7 +129,9 @@ pub(super) const FOLD_COUNTS: &str = "/* counts::fold */
         SELECT ctid AS place, shard, tenant, owner, context_id, batch FROM task_count_delta
         WHERE (shard, tenant, owner, context_id, batch) > ($1, $2, $3, $4, $5)
         ORDER BY shard, tenant, owner, context_id, batch LIMIT $6 FOR UPDATE SKIP LOCKED),
-    taken AS (DELETE FROM task_count_delta WHERE ctid = ANY (ARRAY(SELECT place FROM picked)) RETURNING *),
+    taken AS (DELETE FROM task_count_delta WHERE ctid = ANY (ARRAY(SELECT place FROM picked))
+        AND ((shard, tenant, owner, context_id, batch) IN (SELECT shard, tenant, owner, context_id, batch FROM picked)) IS TRUE
+        RETURNING *),
     summed AS (
         SELECT shard, tenant, owner, context_id, sum(n1)::bigint AS n1, sum(n2)::bigint AS n2, sum(n3)::bigint AS n3,
             sum(n4)::bigint AS n4, sum(n5)::bigint AS n5, sum(n6)::bigint AS n6, sum(n7)::bigint AS n7, sum(n8)::bigint AS n8
@@ -148,12 +155,16 @@ pub(super) const REMOVE_COUNTS: &str = "/* counts::remove */
         SELECT c.place FROM unnest($1::smallint[], $2::text[], $3::text[], $4::text[]) AS u (shard, tenant, owner, context_id)
         CROSS JOIN LATERAL (SELECT ctid AS place FROM task_count AS t
             WHERE t.shard = u.shard AND t.tenant = u.tenant AND t.owner = u.owner AND t.context_id = u.context_id
-                AND (n1, n2, n3, n4, n5, n6, n7, n8) = (0, 0, 0, 0, 0, 0, 0, 0) FOR UPDATE SKIP LOCKED) AS c))";
+                AND (n1, n2, n3, n4, n5, n6, n7, n8) = (0, 0, 0, 0, 0, 0, 0, 0) FOR UPDATE SKIP LOCKED) AS c))
+        AND (n1, n2, n3, n4, n5, n6, n7, n8) = (0, 0, 0, 0, 0, 0, 0, 0)
+        AND ((shard, tenant, owner, context_id) IN (SELECT * FROM unnest($1::smallint[], $2::text[], $3::text[], $4::text[])))
+            IS TRUE";
 
 /// Forgets messages whose time is over by the database's clock.
 pub(super) const FORGET_ACCEPTED: &str = "/* accepted::forget */
     WITH picked AS MATERIALIZED (
         SELECT ctid AS place FROM accepted WHERE expires_at <= (extract(epoch FROM now()) * 1000)::bigint
         ORDER BY expires_at LIMIT $1 FOR UPDATE SKIP LOCKED),
-    forgotten AS (DELETE FROM accepted WHERE ctid = ANY (ARRAY(SELECT place FROM picked)) RETURNING 1)
+    forgotten AS (DELETE FROM accepted WHERE ctid = ANY (ARRAY(SELECT place FROM picked))
+        AND (expires_at <= (extract(epoch FROM now()) * 1000)::bigint) IS TRUE RETURNING 1)
     SELECT count(*) FROM forgotten";

@@ -5,9 +5,7 @@ use std::collections::{BTreeMap, BTreeSet, HashMap};
 use longhaul_lifecycle::TaskHead;
 use longhaul_protocol::{ContextId, TaskId, TaskState, Timestamp};
 use longhaul_store::columns::{self, int};
-use longhaul_store::{
-    Committed, Dedup, EncodedCommit, Expect, Scope, StoreError, TaskMark, is_compactable, shard_of_task, shard_of_text,
-};
+use longhaul_store::{Committed, Dedup, EncodedCommit, Expect, Scope, StoreError, TaskMark, is_compactable};
 
 use super::known::{Key, Known};
 use super::rows::{
@@ -16,7 +14,8 @@ use super::rows::{
     NoStatusRow, NoStatuses, NotAccepted, StatusRow, Statuses, TaskRow, Tasks,
 };
 use crate::LeaseClock;
-use crate::counts::{self, Counts, shard_of_counts, to_column};
+use crate::counts::{self, Counts};
+use crate::shards;
 
 /// When a new task's id is found to be taken.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
@@ -32,7 +31,7 @@ pub(super) type MessageKey<'b> = (i16, &'b str, &'b str, &'b str);
 
 pub(super) fn message_key(dedup: &Dedup) -> MessageKey<'_> {
     let (tenant, owner) = (dedup.scope.tenant.as_str(), dedup.scope.owner.as_str());
-    let shard = to_column(shard_of_text(&format!("{tenant}\0{}", dedup.message_id)));
+    let shard = shards::of_message(&dedup.scope.tenant, &dedup.message_id);
     (shard, tenant, owner, dedup.message_id.as_str())
 }
 
@@ -281,7 +280,7 @@ impl<'b> Batch<'b> {
         if self.facts.accepted.insert(key, accepted).is_some() {
             self.not_accepted.push(AcceptedKey { shard, tenant, owner, message_id });
         }
-        let (task_id, task_shard) = (task.as_str(), to_column(shard_of_task(task)));
+        let (task_id, task_shard) = (task.as_str(), shards::of_task(task));
         let digest = &dedup.digest[..];
         self.accepted.push(AcceptedRow { shard, tenant, owner, message_id, task_id, task_shard, digest, expires_at });
     }
@@ -414,7 +413,7 @@ impl<'b> Written<'b> {
     fn count(&mut self, scope: Scope, context: Option<ContextId>, counts: Counts, batch: i64) {
         let [n1, n2, n3, n4, n5, n6, n7, n8] = counts;
         self.counts.push(CountRow {
-            shard: shard_of_counts(&scope, context.as_ref()),
+            shard: shards::of_counts(&scope, context.as_ref()),
             tenant: scope.tenant.as_str().to_owned().into(),
             owner: scope.owner.as_str().to_owned().into(),
             context_id: context.as_ref().map_or("", ContextId::as_str).to_owned().into(),

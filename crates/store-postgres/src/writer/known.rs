@@ -1,11 +1,11 @@
 use longhaul_lifecycle::TaskHead;
 use longhaul_protocol::{ContextId, Owner, TaskId, TaskState, Tenant, Timestamp};
-use longhaul_store::{Scope, Standing, StoreError, columns, shard_of_task};
+use longhaul_store::{Scope, Standing, StoreError, columns};
 use tokio_postgres::Row;
 
 use crate::LeaseClock;
-use crate::counts::to_column;
 use crate::fault::Fault;
+use crate::shards;
 
 /// Which task: rows are written and taken in this order.
 #[derive(Clone, Copy, Debug, Eq, Hash, Ord, PartialEq, PartialOrd)]
@@ -16,7 +16,7 @@ pub(super) struct Key<'b> {
 
 impl<'b> Key<'b> {
     pub(super) fn of(task_id: &'b TaskId) -> Self {
-        Self { shard: to_column(shard_of_task(task_id)), id: task_id.as_str() }
+        Self { shard: shards::of_task(task_id), id: task_id.as_str() }
     }
 }
 

@@ -4,6 +4,7 @@ use rand::{RngExt, SeedableRng};
 
 use super::{Fixture, TaskRow, at, scope};
 use crate::reader::line::Window;
+use crate::shards;
 
 /// Owners and contexts of tasks, uneven in number.
 fn rows(random: &mut StdRng) -> Vec<(String, String, String, i64)> {
@@ -78,7 +79,7 @@ async fn a_lease_that_was_renewed_ends_when_its_row_says() {
         .await;
     // The row of a task that was taken again since, and the row of one that has ended, mean nothing.
     for (id, until) in [("renewed", 200), ("again", 100), ("ended", 100)] {
-        let shard = super::shard(&super::task_id(id));
+        let shard = shards::of_task(&super::task_id(id));
         fixture.execute(&format!("INSERT INTO lease VALUES ({shard}, '{id}', 7, {until})")).await;
     }
     let due = async |now, limit| {

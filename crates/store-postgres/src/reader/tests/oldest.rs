@@ -3,6 +3,7 @@ use rand::rngs::StdRng;
 use rand::{RngExt, SeedableRng};
 
 use super::{Fixture, TaskRow, at};
+use crate::shards;
 
 async fn ids(fixture: &Fixture, wanted: &str) -> Vec<String> {
     let asked = format!("SELECT id FROM task WHERE {wanted} ORDER BY status_time, id LIMIT 50");
@@ -44,7 +45,7 @@ async fn whoever_has_a_renewed_lease_is_not_stale() {
     let row = TaskRow { state: 2, leased: true, epoch: 3, ..TaskRow::default() };
     fixture.put([TaskRow { id: "alive", ..row }, TaskRow { id: "over", ..row }]).await;
     for (id, until) in [("alive", 200), ("over", 100)] {
-        let shard = super::shard(&super::task_id(id));
+        let shard = shards::of_task(&super::task_id(id));
         fixture.execute(&format!("INSERT INTO lease VALUES ({shard}, '{id}', 3, {until})")).await;
     }
     let stale = fixture.reader.stale(&[TaskState::Working], at(50), at(100), 10).await.unwrap();

@@ -57,7 +57,9 @@ fn check(name: &str, plan: &[String]) {
     for (line, next) in plan.iter().zip(plan.iter().skip(1).map(String::as_str).chain([""])) {
         let Some((_, scan)) = line.split_once(" using ") else { continue };
         let index = scan.split(' ').next().unwrap();
-        let (_, columns) = INDEXES.iter().find(|(known, _)| *known == index).unwrap();
+        let Some((_, columns)) = INDEXES.iter().find(|(known, _)| *known == index) else {
+            panic!("{name} goes along {index}: {whole}");
+        };
         let Some((_, condition)) = next.split_once("Index Cond: ") else {
             assert!(FROM_THE_START.contains(&name), "{name} walks along {index}: {whole}");
             continue;
@@ -82,7 +84,9 @@ async fn check_all(fixture: &Fixture) {
 #[tokio::test]
 async fn no_read_walks_over_all_rows() {
     let fixture = Fixture::new().await;
-    // A plan that is made for tables without statistics may serve for long.
+    // A plan that is made for tables without statistics, or with those of empty ones, may serve for long.
+    check_all(&fixture).await;
+    fixture.execute("VACUUM ANALYZE").await;
     check_all(&fixture).await;
     // Nine tenths in one scope, most of them ended.
     fixture

@@ -1,9 +1,8 @@
 use longhaul_protocol::{ArtifactId, MessageId, Timestamp};
 use longhaul_store::{HistoryLimit, ListQuery, SnapshotQuery};
 
-use super::{Fixture, TaskRow, at, context_id, scope, shard, task_id};
-use crate::counts::shard_of_counts;
-use crate::reader::shard_of_message;
+use super::{Fixture, TaskRow, at, context_id, scope, task_id};
+use crate::shards;
 
 fn view(at: Option<u64>) -> SnapshotQuery {
     SnapshotQuery { at, history: HistoryLimit::All, artifacts: true }
@@ -22,7 +21,7 @@ fn chunk(id: &str, words: &str) -> String {
 async fn put_log(fixture: &Fixture, id: &str, compaction: i16) {
     let row = TaskRow { id, state: 3, last_sequence: 3, compaction, ..TaskRow::default() };
     fixture.put([row]).await;
-    let shard = shard(&task_id(id));
+    let shard = shards::of_task(&task_id(id));
     for (sequence, kind, payload) in [(1, 0, created(id)), (2, 1, chunk(id, "one")), (3, 1, chunk(id, "two"))] {
         let values = format!("{shard}, '{id}', {sequence}, {kind}, 5, convert_to('{payload}', 'UTF8')");
         fixture.execute(&format!("INSERT INTO event VALUES ({values})")).await;
@@ -58,8 +57,8 @@ async fn what_a_removed_task_has_left_is_not_seen() {
     let fixture = Fixture::new().await;
     let id = task_id("t");
     put_log(&fixture, "t", 0).await;
-    let shard = shard(&id);
-    let accepted = shard_of_message(&scope("").tenant, &MessageId::new("m").unwrap());
+    let shard = shards::of_task(&id);
+    let accepted = shards::of_message(&scope("").tenant, &MessageId::new("m").unwrap());
     fixture
         .execute(&format!(
             "INSERT INTO message VALUES ({shard}, 't', 0, 1, convert_to('{{\"messageId\":\"m\",\"role\":\"ROLE_USER\",
@@ -88,7 +87,7 @@ async fn what_a_removed_task_has_left_is_not_seen() {
 async fn a_total_is_the_count_and_what_was_not_added_to_it_yet() {
     let fixture = Fixture::new().await;
     let counted = async |table: &str, context: Option<&str>, batch: &str, counts: &str| {
-        let shard = shard_of_counts(&scope(""), context.map(context_id).as_ref());
+        let shard = shards::of_counts(&scope(""), context.map(context_id).as_ref());
         let context = context.unwrap_or_default();
         fixture.execute(&format!("INSERT INTO {table} VALUES ({shard}, '', '', '{context}'{batch}, {counts})")).await;
     };

@@ -1,0 +1,81 @@
+use tokio_postgres::SimpleQueryMessage;
+use tokio_util::sync::CancellationToken;
+
+use super::testing::{Fixture, PATIENCE};
+use super::{start, statements};
+
+#[tokio::test]
+async fn counts_are_added_up_in_the_background_until_the_store_is_closed() {
+    let fixture = Fixture::new().await;
+    let closing = CancellationToken::new();
+    start(fixture.database.clone(), fixture.pool.clone(), closing.clone());
+    fixture.execute("INSERT INTO task_count_delta VALUES (1, '', '', 'c', 7, 1, 2, 3, 4, 5, 6, 7, 8)").await;
+    let added = async {
+        while fixture.rows(["task_count_delta"]).await != [0] {
+            tokio::task::yield_now().await;
+        }
+    };
+    tokio::time::timeout(PATIENCE, added).await.unwrap();
+    assert_eq!(fixture.number("SELECT n1 + 10 * n8 FROM task_count WHERE context_id = 'c'").await, 81);
+    closing.cancel();
+    let tracker = fixture.database.tracker().clone();
+    // Its connections are on the tracker as well.
+    fixture.pool.close();
+    drop(fixture);
+    tracker.close();
+    tokio::time::timeout(PATIENCE, tracker.wait()).await.unwrap();
+}
+
+#[tokio::test]
+async fn no_step_walks_over_all_rows() {
+    let fixture = Fixture::new().await;
+    let all = [
+        statements::SIZES,
+        statements::REMOVE_TASKS,
+        statements::SWEEP,
+        statements::NEXT_LOG,
+        statements::HAS_LOG,
+        statements::READ_LOG,
+        statements::REMOVE_RANGES,
+        statements::REWRITE_EVENT,
+        statements::END_COMPACTION,
+        statements::FOLD_COUNTS,
+        statements::REMOVE_COUNTS,
+        statements::FORGET_ACCEPTED,
+    ];
+    // Plans for tables without statistics, and with those of empty ones: either may serve for long.
+    for statistics in ["", "VACUUM ANALYZE"] {
+        fixture.execute(statistics).await;
+        for sql in all {
+            check_plan(&plan(&fixture, sql).await);
+        }
+    }
+}
+
+async fn plan(fixture: &Fixture, sql: &str) -> Vec<String> {
+    let params = (1..20).take_while(|n| sql.contains(&format!("${n}"))).count();
+    let nulls = vec!["NULL"; params].join(",");
+    let explain = format!("PREPARE step AS {sql}; EXPLAIN (COSTS OFF) EXECUTE step ({nulls}); DEALLOCATE step");
+    let answer = fixture.session.client().simple_query(&explain).await.unwrap();
+    let row = |message| match message {
+        SimpleQueryMessage::Row(row) => row.get(0).map(str::to_owned),
+        _ => None,
+    };
+    answer.into_iter().filter_map(row).collect()
+}
+
+fn check_plan(plan: &[String]) {
+    let whole = plan.join("\n");
+    for refused in ["Seq Scan", "Bitmap", "Hash Join", "Merge Join", "Gather"] {
+        assert!(!whole.contains(refused), "{whole}");
+    }
+    let mut scans = 0;
+    for (line, next) in plan.iter().zip(plan.iter().skip(1).map(String::as_str).chain([""])) {
+        let Some((_, scan)) = line.split_once(" using ") else { continue };
+        scans += 1;
+        // The first of a small table; and logs to merge have an index of their own.
+        let from_the_start = ["task_removed_pkey", "task_compaction"].iter().any(|index| scan.starts_with(index));
+        assert!(next.contains("Index Cond: ") || from_the_start, "{whole}");
+    }
+    assert!(scans > 0, "{whole}");
+}
