@@ -1,10 +1,12 @@
 use std::fmt;
 
 use serde::{Deserialize, Serialize};
+use subtle::ConstantTimeEq as _;
 use zeroize::Zeroize as _;
 
-/// A text that is never printed, and wiped from memory when it is dropped.
-#[derive(Clone, Deserialize, Eq, PartialEq, Serialize)]
+/// A text that is never printed, and wiped from memory when it is dropped. Comparing two tells by its time
+/// only whether they are of one length.
+#[derive(Clone, Deserialize, Serialize)]
 #[serde(transparent)]
 pub struct Secret(String);
 
@@ -21,6 +23,14 @@ impl Secret {
         &self.0
     }
 }
+
+impl PartialEq for Secret {
+    fn eq(&self, other: &Self) -> bool {
+        self.0.as_bytes().ct_eq(other.0.as_bytes()).into()
+    }
+}
+
+impl Eq for Secret {}
 
 impl fmt::Debug for Secret {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {

@@ -1,5 +1,7 @@
 use std::net::IpAddr;
 
+use proptest::prelude::*;
+
 use super::*;
 
 fn guard(allow: &[&str]) -> Guard {
@@ -319,5 +321,59 @@ fn entries_of_the_list_are_read_strictly() {
     }
     for text in ["fd00::/129", "10.0.0.0/-1", "a/8", "10.0.0.0/8/8", "::ffff:0:0/95"] {
         shown(text).unwrap_err();
+    }
+}
+
+/// One part of an address, in the radix that `style` picks.
+fn part(value: u32, style: u8) -> String {
+    match style % 4 {
+        0 => format!("{value}"),
+        1 => format!("{value:#x}"),
+        2 => format!("0{value:o}"),
+        _ => format!("0X000{value:X}"),
+    }
+}
+
+/// An address in 1 to 4 parts, the last of which holds the rest.
+fn spell(address: u32, parts: u8, styles: [u8; 4]) -> String {
+    let leading = usize::from(parts % 4);
+    let [a, b, c, _] = address.to_be_bytes();
+    let mut texts: Vec<_> =
+        [a, b, c].iter().zip(styles).take(leading).map(|(byte, style)| part((*byte).into(), style)).collect();
+    let rest = address & u32::MAX.checked_shr(8 * u32::from(parts % 4)).unwrap();
+    texts.push(part(rest, styles[3]));
+    texts.join(".")
+}
+
+proptest! {
+    #[test]
+    fn every_spelling_of_an_address_is_judged_as_the_address(
+        address: u32, inside in 0..ADDRESSES.len(), of_table: bool, parts: u8, styles: [u8; 4], dot: bool
+    ) {
+        let of_table = of_table.then(|| ADDRESSES[inside].0.parse::<Ipv4Addr>().ok()).flatten();
+        let address = of_table.unwrap_or(Ipv4Addr::from_bits(address));
+        let spelled = spell(address.to_bits(), parts, styles);
+        let found = guard(&[]).check_url(&format!("https://{spelled}{}/", if dot { "." } else { "" }));
+        match guard(&[]).check_address(address.into(), "") {
+            Ok(()) => prop_assert_eq!(found.unwrap().host().clone(), Host::Address(address.into())),
+            Err(refused) => {
+                let expected = AddressRefused { host: address.to_string(), ..refused };
+                prop_assert_eq!(found, Err(UrlRefused::Address(expected)));
+            }
+        }
+    }
+
+    #[test]
+    fn whatever_passes_has_a_host_that_passes_and_is_read_the_same_again(text in "(http|https)://([a-z0-9.éＡ。①-]{1,12}|\\[[0-9a-f:.]{2,16}\\])(:[0-9]{1,5})?([/?#][a-zé@%:/?#]{0,8})?") {
+        if let Ok(target) = guard(&[]).check_url(&text) {
+            if let Host::Address(address) = target.host() {
+                prop_assert!(guard(&[]).check_address(*address, target.host_name()).is_ok());
+            }
+            let scheme = if target.is_tls() { "https" } else { "http" };
+            let again = format!("{scheme}://{}{}", target.authority(), target.path_and_query());
+            let read = again.parse::<http::Uri>().unwrap();
+            prop_assert_eq!(read.host().unwrap().trim_matches(['[', ']']), target.host_name());
+            prop_assert_eq!(shown(&guard(&[]).check_url(&again).unwrap()), shown(&target));
+        }
     }
 }

@@ -46,7 +46,7 @@ pub enum Health {
     Unknown,
 }
 
-/// Why a delivery did not arrive. Holds no payload, no credentials, and nothing that the receiver wrote.
+/// Why a delivery did not arrive. Holds no payload, no credentials, and nothing of an answer but its status.
 #[derive(Clone, Debug, Eq, Error, PartialEq)]
 pub enum Failure {
     /// The URL is refused by the policy of today.

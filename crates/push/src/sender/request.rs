@@ -47,7 +47,7 @@ pub fn check_fields(
     token: Option<&Secret>,
 ) -> Result<(), FieldRefused> {
     authorization(scheme, credentials)?;
-    token.map(notification_token).transpose()?;
+    notification_token(token)?;
     Ok(())
 }
 
@@ -72,8 +72,8 @@ fn fill(headers: &mut HeaderMap, delivery: &Delivery, target: &Target, now: Time
     if let Some(value) = authorization(delivery.scheme.as_deref(), delivery.credentials.as_ref())? {
         headers.insert(AUTHORIZATION, value);
     }
-    if let Some(token) = &delivery.token {
-        headers.insert(NOTIFICATION_TOKEN, notification_token(token)?);
+    if let Some(value) = notification_token(delivery.token.as_ref())? {
+        headers.insert(NOTIFICATION_TOKEN, value);
     }
     let id = &delivery.id;
     if !is_signable_id(id) || id.len() > ID_BYTES_MAX {
@@ -106,11 +106,13 @@ fn authorization(scheme: Option<&str>, credentials: Option<&Secret>) -> Result<O
     let Some(credentials) = credentials else { return Ok(None) };
     let scheme = ["Bearer", "Basic"].into_iter().find(|known| known.eq_ignore_ascii_case(scheme)).unwrap_or(scheme);
     let credentials = bounded(CREDENTIALS, credentials.reveal(), CREDENTIALS_BYTES_MAX)?;
+    visible(CREDENTIALS, credentials)?;
     sensitive(CREDENTIALS, &format!("{scheme} {credentials}")).map(Some)
 }
 
-fn notification_token(token: &Secret) -> Result<HeaderValue, FieldRefused> {
-    sensitive("token", bounded("token", token.reveal(), TOKEN_BYTES_MAX)?)
+fn notification_token(token: Option<&Secret>) -> Result<Option<HeaderValue>, FieldRefused> {
+    let Some(token) = token.filter(|token| !token.reveal().is_empty()) else { return Ok(None) };
+    sensitive("token", bounded("token", token.reveal(), TOKEN_BYTES_MAX)?).map(Some)
 }
 
 fn bounded<'a>(field: &'static str, text: &'a str, bytes_max: usize) -> Result<&'a str, FieldRefused> {
@@ -181,7 +183,7 @@ mod tests {
     fn fields_that_are_not_there_are_fine() {
         assert_eq!(check(None, None, None), Ok(()));
         assert_eq!(check(Some("Bearer"), None, None), Ok(()));
-        assert_eq!(check(Some(""), Some(""), None), Ok(()));
+        assert_eq!(check(Some(""), Some(""), Some("")), Ok(()));
     }
 
     #[test]
