@@ -132,7 +132,8 @@ pub struct Commit {
     pub checkpoint: Option<Bytes>,
     /// The key under which a repetition of the caller's message is recognized, if it asked for that.
     pub dedup: Option<Dedup>,
-    /// Push configs to add, which are given this commit's events first.
+    /// Push configs to add, which are given this commit's events first. One of a known id replaces that one, as
+    /// [`crate::PushStore::put_push_config`] does. How many a task may have is not asked here.
     pub pushes: Vec<PushConfig>,
     /// The time of the commit, by the store's clock.
     pub now: Timestamp,

@@ -32,10 +32,12 @@ mod commits;
 mod compaction;
 mod concurrent;
 mod dedup;
+mod deliveries;
 mod leases;
 mod life;
 mod lists;
 mod model;
+mod push;
 mod random;
 mod sweeps;
 mod turns;
@@ -45,8 +47,10 @@ pub use commits::*;
 pub use compaction::*;
 pub use concurrent::*;
 pub use dedup::*;
+pub use deliveries::*;
 pub use leases::*;
 pub use lists::*;
+pub use push::*;
 pub use random::*;
 pub use sweeps::*;
 pub use turns::*;
@@ -199,5 +203,38 @@ behaviours! { $
     a_message_is_forgotten_after_its_time
     messages_are_remembered_by_scope
     a_failed_commit_does_not_remember_its_message
+    a_config_of_a_send_is_given_all_events
+    a_config_that_is_made_later_is_given_what_comes_then
+    a_replaced_config_goes_on_where_it_was
+    a_message_replaces_a_config_that_waits
+    configs_of_a_task_are_limited
+    configs_are_read_in_pages_by_id
+    configs_are_their_scopes_alone
+    configs_are_kept_as_they_are
+    a_removed_config_is_given_nothing
+    secrets_are_sealed_again
+    the_first_key_check_holds
+    a_key_check_is_set_at_once
+    events_are_due_in_order_one_by_one
+    a_retry_keeps_its_place
+    a_claim_is_exclusive_until_it_runs_out
+    a_late_settlement_counts_if_nobody_was_first
+    a_claim_is_settled_once
+    a_held_claim_goes_on_to_the_end
+    a_commit_during_a_claim_is_not_forgotten
+    hosts_are_served_in_turns
+    of_a_host_the_longest_due_comes_first
+    open_hosts_are_left_out
+    the_next_delivery_is_the_earliest
+    a_dead_delivery_is_kept_and_the_next_follows
+    a_dead_delivery_is_tried_again
+    dead_deliveries_stand_apart
+    gone_removes_the_config
+    dead_deliveries_are_listed_in_pages
+    dead_deliveries_follow_their_config
+    a_task_stays_until_its_end_is_delivered
+    the_push_backlog_is_counted
+    pushes_outlive_the_store
+    many_senders_deliver_each_event_in_order
     random_commands_get_the_answers_of_the_memory_store
 }

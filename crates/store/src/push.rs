@@ -100,7 +100,7 @@ pub struct DeadDelivery {
     pub task_id: TaskId,
     /// The config.
     pub config_id: PushConfigId,
-    /// The URL.
+    /// The URL of the config as it is now: that is where it goes when it is tried again.
     pub url: String,
     /// The sequence of the event.
     pub sequence: u64,
@@ -145,7 +145,8 @@ pub struct PushBacklog {
 #[async_trait]
 pub trait PushStore {
     /// Adds a config to a task, or replaces the one of the same id. A new one is given the events that are appended from now on;
-    /// one that is replaced goes on where it was, at once. `None` when the scope has no such task; `Some(false)` when it has
+    /// one that is replaced goes on where it was, at once, and so do its dead deliveries that were to be tried again; claims of
+    /// what was there before are over. `None` when the scope has no such task; `Some(false)` when it has
     /// `configs_max` others already, and then nothing is changed.
     async fn put_push_config(
         &self,
@@ -177,8 +178,8 @@ pub trait PushStore {
     /// good as removed.
     async fn remove_push_config(&self, scope: &Scope, task_id: &TaskId, id: &PushConfigId) -> Result<bool, StoreError>;
 
-    /// Takes deliveries that are due at `now`, at most `limit`, at most one of each config, until `until`: nobody else gets them
-    /// before. In fair turns between hosts, beginning behind host `after`; hosts whose breaker is open at `now`, and those in
+    /// Takes deliveries that are due at `now`, at most `limit`, until `until`, which is later: nobody else gets them before.
+    /// At most one of each config, besides the dead ones of it that are to be tried again. In fair turns between hosts, beginning behind host `after`; hosts whose breaker is open at `now`, and those in
     /// `busy`, are left out. A claim that ran out is due again.
     async fn claim_deliveries(
         &self,
@@ -189,7 +190,8 @@ pub trait PushStore {
         busy: &[String],
     ) -> Result<Vec<DueDelivery>, StoreError>;
 
-    /// Says what became of a delivery. `hold`: until when the next event of the config is wanted at once, if there is one.
+    /// Says what became of a delivery, once. A claim that ran out can still be settled until another takes it. A dead delivery
+    /// that fails again stays dead, and is never held. `hold`: until when the next event of the config is wanted at once, if there is one.
     async fn settle_delivery(
         &self,
         delivery: &DueDelivery,

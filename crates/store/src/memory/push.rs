@@ -93,6 +93,14 @@ impl Pushes {
             (kept.attempts, kept.first_attempt_at) = (0, None);
             kept.due_at = (kept.cursor < kept.last_sequence).then_some(now);
         });
+        for dead in self.dead_of(key) {
+            self.change_dead(&dead, |dead| {
+                dead.host = config.host.clone();
+                dead.delivery.url = config.url.clone();
+                dead.epoch += 1;
+                dead.due_at = dead.due_at.map(|_| now);
+            });
+        }
         replaced.is_some()
     }
 
@@ -124,17 +132,17 @@ impl Pushes {
     fn remove(&mut self, key: &Key) {
         self.change(key, |kept| kept.due_at = None);
         self.configs.remove(key);
-        let dead = DeadKey { task_id: key.0.clone(), config_id: key.1.clone(), sequence: 0 };
-        let dead: Vec<DeadKey> = self
-            .dead
-            .range(dead..)
-            .take_while(|(dead, _)| (&dead.task_id, &dead.config_id) == (&key.0, &key.1))
-            .map(|(dead, _)| dead.clone())
-            .collect();
-        for dead in dead {
+        for dead in self.dead_of(key) {
             self.change_dead(&dead, |dead| dead.due_at = None);
             self.dead.remove(&dead);
         }
+    }
+
+    /// The dead deliveries of a config.
+    fn dead_of(&self, (task_id, config_id): &Key) -> Vec<DeadKey> {
+        let first = DeadKey { task_id: task_id.clone(), config_id: config_id.clone(), sequence: 0 };
+        let behind = self.dead.range(first..).map(|(key, _)| key);
+        behind.take_while(|key| (&key.task_id, &key.config_id) == (task_id, config_id)).cloned().collect()
     }
 
     /// Changes a config, and its place in line.
@@ -153,10 +161,10 @@ impl Pushes {
         let dead = self.dead.get_mut(key)?;
         let (before, host) = (dead.due_at, dead.host.clone());
         let changed = change(dead);
-        let after = dead.due_at;
+        let (after, host_after) = (dead.due_at, dead.host.clone());
         let place = |due_at: Timestamp| (due_at, key.task_id.clone(), key.config_id.clone(), Some(key.sequence));
         self.leave(&host, before.map(place));
-        self.join(&host, after.map(place));
+        self.join(&host_after, after.map(place));
         Some(changed)
     }
 
@@ -270,6 +278,8 @@ impl Pushes {
             Settlement::Retry { at, counts, .. } => {
                 self.change(&key, |kept| {
                     kept.due_at = Some(at);
+                    // The claim is over: whoever settles it once more is told.
+                    kept.epoch += 1;
                     if counts {
                         kept.attempts += 1;
                         kept.first_attempt_at.get_or_insert(now);
@@ -325,11 +335,15 @@ impl Pushes {
                 self.dead.remove(&dead_key);
             }
             Settlement::Retry { at, counts: false, .. } => {
-                self.change_dead(&dead_key, |dead| dead.due_at = Some(at));
+                self.change_dead(&dead_key, |dead| {
+                    dead.due_at = Some(at);
+                    dead.epoch += 1;
+                });
             }
             Settlement::Retry { error, .. } | Settlement::Dead { error } => {
                 self.change_dead(&dead_key, |dead| {
                     dead.due_at = None;
+                    dead.epoch += 1;
                     dead.delivery.attempts += 1;
                     dead.delivery.error = error;
                 });
