@@ -1,7 +1,7 @@
 // The same core scenarios through every binding that the official JavaScript client speaks.
 
 import assert from 'node:assert/strict';
-import { randomUUID } from 'node:crypto';
+import { randomInt, randomUUID } from 'node:crypto';
 import { after, before, describe, it } from 'node:test';
 
 import { TaskState } from '@a2a-js/sdk';
@@ -27,13 +27,18 @@ import {
   textOf,
   until,
 } from './lib/client.js';
+import { startFleet } from './lib/fleet.js';
 import { startServer } from './lib/server.js';
 
+/** Where the choice of an instance for each request comes from. */
+const SEED = Number(process.env.LONGHAUL_SEED ?? randomInt(2 ** 32));
+
 for (const store of STORES) {
-  describe(`store ${store}`, () => {
+  const place = store === 'postgres' ? `three instances on postgres, LONGHAUL_SEED=${SEED}` : `store ${store}`;
+  describe(place, () => {
     let server;
     before(async () => {
-      server = await startServer(store);
+      server = store === 'postgres' ? await startFleet(SEED) : await startServer(store);
     });
     after(async () => server?.stop());
     for (const binding of BINDINGS) {

@@ -1,13 +1,15 @@
-"""Fixtures: the binary, one running server for each store, and clients that are closed again."""
+"""Fixtures: the binary, a running server for each store, and clients that are closed again."""
 
 from __future__ import annotations
 
 import os
 from collections.abc import AsyncIterator, Callable, Iterator
+from contextlib import ExitStack
 from pathlib import Path
 
 import pytest
 
+from harness.fleet import Fleet, postgres
 from harness.grpc_wire import Grpc
 from harness.http_wire import HttpJson, JsonRpc
 from harness.server import Server
@@ -16,12 +18,17 @@ from harness.wire import BINDINGS, Wire
 ROOT = Path(__file__).resolve().parents[2]
 STORES = ('memory', 'sqlite')
 
+# To a test, the three instances on PostgreSQL are one server.
+PLACES = (*STORES, 'postgres')
+Running = Server | Fleet
+
 
 def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
     """Runs each test over the bindings and stores that it names."""
     if 'store' in metafunc.fixturenames:
-        each = metafunc.definition.get_closest_marker('each_store')
-        metafunc.parametrize('store', STORES if each else ('sqlite',))
+        marked = metafunc.definition.get_closest_marker
+        stores = STORES if marked('each_store') else ('sqlite',)
+        metafunc.parametrize('store', PLACES if marked('each_place') else stores)
     if 'binding' in metafunc.fixturenames:
         marker = metafunc.definition.get_closest_marker('bindings')
         metafunc.parametrize('binding', marker.args if marker else BINDINGS)
@@ -39,34 +46,41 @@ def binary() -> Path:
 @pytest.fixture(scope='session')
 def pool(
     binary: Path, tmp_path_factory: pytest.TempPathFactory
-) -> Iterator[Callable[[str], Server]]:
-    """The servers that tests share: one for each store, started when first asked for."""
-    servers: dict[str, Server] = {}
+) -> Iterator[Callable[[str], Running]]:
+    """What tests share: for each store a server, or instances, started when first asked for."""
+    servers: dict[str, Running] = {}
+    with ExitStack() as stack:
 
-    def of(store: str) -> Server:
-        if store not in servers:
-            folder = tmp_path_factory.mktemp(f'server-{store}')
-            servers[store] = Server(binary, folder, store).start()
-        return servers[store]
+        def of(store: str) -> Running:
+            if store not in servers:
+                folder = tmp_path_factory.mktemp(f'server-{store}')
+                if store == 'postgres':
+                    address = stack.enter_context(postgres(binary))
+                    servers[store] = Fleet(binary, folder, address).start()
+                else:
+                    servers[store] = Server(binary, folder, store).start()
+            return servers[store]
 
-    yield of
-    failures = []
-    for server in servers.values():
-        try:
-            server.assert_healthy()
-            server.stop()
-        except AssertionError as failure:
-            server.kill()
-            failures.append(failure)
+        yield of
+        failures = []
+        for server in servers.values():
+            try:
+                server.assert_healthy()
+                server.stop()
+            except AssertionError as failure:
+                server.kill()
+                failures.append(failure)
     if failures:
         raise failures[0]
 
 
 @pytest.fixture
-def server(pool: Callable[[str], Server], store: str) -> Iterator[Server]:
+def server(pool: Callable[[str], Running], store: str) -> Iterator[Running]:
     """A shared server. Tests keep apart by using contexts and tasks of their own."""
     server = pool(store)
     server.assert_healthy()
+    if isinstance(server, Fleet):
+        print(f'LONGHAUL_SEED={server.seed}')  # Shown when the test fails.
     yield server
     server.assert_healthy()
 
@@ -89,11 +103,11 @@ def own_server(binary: Path, tmp_path: Path) -> Iterator[Callable[..., Server]]:
 
 
 @pytest.fixture
-async def connect() -> AsyncIterator[Callable[[Server, str], Wire]]:
+async def connect() -> AsyncIterator[Callable[[Running, str], Wire]]:
     """Opens raw bindings and closes them when the test ends."""
     wires: list[Wire] = []
 
-    def to(server: Server, binding: str) -> Wire:
+    def to(server: Running, binding: str) -> Wire:
         kind = {'JSONRPC': JsonRpc, 'HTTP+JSON': HttpJson, 'GRPC': Grpc}[binding]
         wires.append(kind(server.url_of(binding)))
         return wires[-1]
@@ -104,6 +118,6 @@ async def connect() -> AsyncIterator[Callable[[Server, str], Wire]]:
 
 
 @pytest.fixture
-def wire(server: Server, binding: str, connect: Callable[[Server, str], Wire]) -> Wire:
+def wire(server: Running, binding: str, connect: Callable[[Running, str], Wire]) -> Wire:
     """One raw binding of a shared server."""
     return connect(server, binding)

@@ -20,6 +20,8 @@ mod reader;
 mod session;
 mod shards;
 mod store;
+#[cfg(test)]
+mod testing;
 mod upkeep;
 mod writer;
 

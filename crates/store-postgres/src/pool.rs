@@ -2,6 +2,7 @@
 
 use deadpool::managed::{self, Manager, Metrics, Object, PoolError, RecycleError, RecycleResult};
 
+use futures_util::future::{join3, try_join_all};
 use tokio_postgres::Row;
 
 use crate::fault::{Fault, Remedy};
@@ -51,12 +52,29 @@ impl Pool {
         })
     }
 
-    /// Reads with one statement: what it reads is of one moment. It is said again on another connection when the first had died.
+    /// Says one statement: what it reads is of one moment. It is said again on another connection when the first had died, so it
+    /// must change nothing when it comes twice.
     pub(crate) async fn query(&self, sql: &'static str, params: &[Param<'_>]) -> Result<Vec<Row>, Fault> {
+        self.run(&[(sql, params)]).await
+    }
+
+    /// Says several statements in one transaction, without waiting in between, and answers the rows of the last one; again as
+    /// [`Pool::query`].
+    pub(crate) async fn transact(&self, steps: &[Step<'_>]) -> Result<Vec<Row>, Fault> {
+        self.run(steps).await
+    }
+
+    async fn run(&self, steps: &[Step<'_>]) -> Result<Vec<Row>, Fault> {
         let mut tries = 1;
         loop {
             let session = within(self.limit, self.session()).await?;
-            let done = within(self.limit, session.query(sql, params)).await;
+            let said = async {
+                match steps {
+                    [(sql, params)] => session.query(sql, params).await,
+                    steps => transaction(&session, steps).await,
+                }
+            };
+            let done = within(self.limit, said).await;
             let Err(fault) = done else { return done };
             let remedy = fault.remedy();
             if remedy == Remedy::Reconnect {
@@ -79,4 +97,23 @@ impl Pool {
     pub(crate) fn close(&self) {
         self.sessions.close();
     }
+}
+
+/// A statement and its parameters.
+pub(crate) type Step<'p> = (&'static str, &'p [Param<'p>]);
+
+/// If one step is refused so are those behind it, and the end of the transaction undoes it.
+async fn transaction(session: &Session, steps: &[Step<'_>]) -> Result<Vec<Row>, Fault> {
+    let ends = (session.prepare("BEGIN").await?, session.prepare("COMMIT").await?);
+    let mut prepared = Vec::with_capacity(steps.len());
+    for (sql, params) in steps {
+        prepared.push((session.prepare(sql).await?, *params));
+    }
+    let client = session.client();
+    let said = try_join_all(prepared.iter().map(|(statement, params)| client.query(statement, params)));
+    let (begun, said, ended) = join3(client.execute(&ends.0, &[]), said, client.execute(&ends.1, &[])).await;
+    begun?;
+    let rows = said?;
+    ended?;
+    Ok(rows.into_iter().last().unwrap_or_default())
 }

@@ -18,8 +18,6 @@ mod counts;
 mod purge;
 mod statements;
 #[cfg(test)]
-mod testing;
-#[cfg(test)]
 mod tests;
 
 pub(crate) use self::compact::compact;

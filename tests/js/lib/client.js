@@ -18,7 +18,7 @@ const TRANSPORTS = {
 };
 
 export const BINDINGS = Object.keys(TRANSPORTS);
-export const STORES = ['memory', 'sqlite'];
+export const STORES = ['memory', 'sqlite', 'postgres'];
 
 /** A client that speaks that binding alone. */
 export async function connect(url, binding) {

@@ -1,8 +1,8 @@
-// One `longhaul demo-server` process for a test file, stopped by its own process id.
+// `longhaul demo-server` processes, each stopped by its own process id.
 
 import { spawn } from 'node:child_process';
 import { once } from 'node:events';
-import { mkdtempSync, openSync, readFileSync, rmSync } from 'node:fs';
+import { mkdtempSync, openSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { createServer } from 'node:net';
 import { tmpdir } from 'node:os';
 import { dirname, join, resolve } from 'node:path';
@@ -10,7 +10,7 @@ import { setTimeout as delay } from 'node:timers/promises';
 import { fileURLToPath } from 'node:url';
 
 const ROOT = resolve(dirname(fileURLToPath(import.meta.url)), '../../..');
-const BINARY = process.env.LONGHAUL_BIN ?? join(ROOT, 'target/debug/longhaul');
+export const BINARY = process.env.LONGHAUL_BIN ?? join(ROOT, 'target/debug/longhaul');
 const READY_MS = 30_000;
 const STOP_MS = 20_000;
 const POLL_MS = 20;
@@ -29,24 +29,22 @@ function environment() {
   return Object.fromEntries(Object.entries(process.env).filter((entry) => !foreign(entry)));
 }
 
-/** Starts a server and returns when it says that it is ready. */
-export async function startServer(store) {
+/** Starts a server on that store and returns when it says that it is ready. */
+export function startServer(store) {
+  return launch(['--store', store, '--data', './data']);
+}
+
+/** Starts a server with these arguments, and these lines as its `longhaul.toml`. */
+export async function launch(args, settings = '') {
   const folder = mkdtempSync(join(tmpdir(), 'longhaul-js-'));
   const log = join(folder, 'server.log');
+  writeFileSync(join(folder, 'longhaul.toml'), settings);
   const port = await freePort();
   const output = openSync(log, 'a');
   const child = spawn(
     BINARY,
-    [
-      'demo-server',
-      '--listen',
-      `127.0.0.1:${port}`,
-      '--data',
-      join(folder, 'data'),
-      '--store',
-      store,
-    ],
-    // Neither a configuration file nor a variable of somebody else's may change the settings.
+    ['demo-server', '--listen', `127.0.0.1:${port}`, ...args],
+    // Neither somebody else's configuration file nor a variable may change the settings.
     { stdio: ['ignore', output, output], cwd: folder, env: environment() },
   );
   const ended = once(child, 'exit');
@@ -65,6 +63,7 @@ export async function startServer(store) {
 
   return {
     url,
+    port,
     async stop() {
       child.kill('SIGTERM');
       const stuck = AbortSignal.timeout(STOP_MS);

@@ -35,7 +35,7 @@ class ServerFailed(AssertionError):
 
 
 class Server:
-    """A server process with a data folder of its own.
+    """A server process with a folder of its own: for its data, or to run in.
 
     The folder and the port outlive the process, so that `kill()` followed by `start()` is a
     restart as its callers see it.
@@ -102,10 +102,9 @@ class Server:
             self.command,
             '--listen',
             f'127.0.0.1:{self.port}',
-            '--data',
-            str(self.data),
             '--store',
             self.store,
+            *(() if self.store.startswith('postgres:') else ('--data', str(self.data))),
             *self.extra,
         ]
         with self.log.open('ab') as log:

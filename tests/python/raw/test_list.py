@@ -11,7 +11,7 @@ import pytest
 from harness.errors import refused
 from harness.wire import Wire
 
-pytestmark = pytest.mark.each_store
+pytestmark = pytest.mark.each_place
 
 
 @pytest.fixture

@@ -31,7 +31,7 @@ from a2a.utils.errors import (
 
 from harness.sdk import collect, run
 
-pytestmark = pytest.mark.each_store
+pytestmark = pytest.mark.each_place
 
 
 @pytest.fixture

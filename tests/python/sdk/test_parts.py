@@ -10,7 +10,7 @@ from google.protobuf.struct_pb2 import NullValue, Value
 
 from harness.sdk import run
 
-pytestmark = pytest.mark.each_store
+pytestmark = pytest.mark.each_place
 
 
 def data(value: object) -> Value:

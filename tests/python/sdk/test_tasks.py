@@ -18,7 +18,7 @@ from a2a.types.a2a_pb2 import (
 
 from harness.sdk import begin, run, state_of, until
 
-pytestmark = pytest.mark.each_store
+pytestmark = pytest.mark.each_place
 
 COMPLETED = TaskState.TASK_STATE_COMPLETED
 WORKING = TaskState.TASK_STATE_WORKING

@@ -44,8 +44,12 @@ pub(crate) struct Renewed {
 
 impl Entries {
     /// A commit or a renewal of a task is under way.
-    pub fn begin(&mut self, task_id: &TaskId) {
-        self.tasks.entry(task_id.clone()).or_default().under_way += 1;
+    pub fn begin(&mut self, trace: &Trace, task_id: &TaskId) {
+        let open = self.tasks.entry(task_id.clone()).or_default();
+        open.under_way += 1;
+        if open.under_way > 1 {
+            trace.count("writes to a task that others wrote to at the moment");
+        }
     }
 
     /// Whether nothing of a task is under way.

@@ -72,6 +72,31 @@ pub enum Op {
     Advance { millis: u64 },
 }
 
+impl Op {
+    /// The same of another instance, if it is asked by a caller or an operator who may do so twice.
+    fn at_another(self, further: u64) -> Option<Self> {
+        match self {
+            Self::Send { instance, task, idempotent, mode, context, owner, .. } => {
+                let (instance, again) = (instance + further, Some(0));
+                Some(Self::Send { instance, task, again, idempotent, mode, context, owner })
+            }
+            Self::Cancel { instance, task } => Some(Self::Cancel { instance: instance + further, task }),
+            Self::Resume { instance, task } => Some(Self::Resume { instance: instance + further, task }),
+            Self::Subscribe { .. }
+            | Self::Read { .. }
+            | Self::Snoop { .. }
+            | Self::Leave { .. }
+            | Self::Crash { .. }
+            | Self::ShutDown { .. }
+            | Self::Start
+            | Self::Pause { .. }
+            | Self::Cut { .. }
+            | Self::FailRenewals { .. }
+            | Self::Advance { .. } => None,
+        }
+    }
+}
+
 /// A run of the simulation, all of which follows from its seed.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Scenario {
@@ -124,6 +149,21 @@ impl Scenario {
             weather,
             ops: (0..length).map(|_| op(&mut dice)).collect(),
         }
+    }
+
+    /// The scenario of a seed with instances that know that there may be others. By every other seed callers are impatient, and
+    /// ask all of them at once.
+    #[must_use]
+    pub fn of_many(seed: u64) -> Self {
+        let scenario = Self::of(seed).shared();
+        if seed.is_multiple_of(2) { scenario } else { scenario.crowded() }
+    }
+
+    /// The same, with three instances, and whatever is asked of one is asked of the others at the same time.
+    #[must_use]
+    pub fn crowded(self) -> Self {
+        let ops = self.ops.into_iter().flat_map(|op| [Some(op), op.at_another(1), op.at_another(2)]);
+        Self { instances: 3, ops: ops.flatten().collect(), ..self }
     }
 
     /// The same, with instances that know that there may be others.

@@ -62,7 +62,18 @@ struct State {
     /// Commits that are under way although nobody waits for them.
     late: BTreeMap<(i64, u64), Late>,
     late_count: u64,
+    /// Commits that nobody waits for any more, while an instance dies.
+    left: Option<Vec<Left>>,
     dice: Dice,
+}
+
+/// A commit that nobody waits for any more.
+#[derive(Debug)]
+struct Left {
+    writer: Writer,
+    commit: Commit,
+    /// How late it may arrive at the most.
+    later_millis: u64,
 }
 
 #[derive(Debug)]
@@ -85,7 +96,8 @@ impl Shared {
     ) -> Arc<Self> {
         let books = Books { attempts_max: scenario.attempts_max, ..Books::default() };
         let dice = Dice::of(scenario.seed, "store");
-        let state = State { books, entries: Entries::default(), late: BTreeMap::new(), late_count: 0, dice };
+        let state =
+            State { books, entries: Entries::default(), late: BTreeMap::new(), late_count: 0, left: None, dice };
         let only_instance = scenario.instances == 1 && !scenario.shared;
         let bells = scenario.shared.then(Bells::default);
         Arc::new(Self { calls, clock, trace, mutation, only_instance, bells, state: Mutex::new(state) })
@@ -131,7 +143,7 @@ impl Shared {
     /// Writes `written`, and enters it as what was asked for.
     async fn write(&self, writer: &Writer, asked: Commit, written: Commit) -> Result<Committed, StoreError> {
         let task_id = asked.task_id.clone();
-        self.state().entries.begin(&task_id);
+        self.state().entries.begin(&self.trace, &task_id);
         let answer = self.sound("commit", writer.store.commit(written).await);
         if let (Ok(committed), Some(bells)) = (&answer, &self.bells) {
             let Committed { version, last_sequence, .. } = *committed;
@@ -158,7 +170,7 @@ impl Shared {
             Some(Mutation::RenewAfterExpiry) => Timestamp::from_unix_millis(0),
             _ => now,
         };
-        leases.iter().for_each(|lease| self.state().entries.begin(&lease.task_id));
+        leases.iter().for_each(|lease| self.state().entries.begin(&self.trace, &lease.task_id));
         let answer = self.sound("renew", writer.store.renew(&leases, told, until).await);
         let State { books, entries, .. } = &mut *self.state();
         for lease in leases {
@@ -198,10 +210,23 @@ impl Shared {
         entries.is_entered(task_id).then(known)
     }
 
+    /// Lets an instance die by `die`, which may leave many commits at once. In which order it lets go of them no seed says.
+    pub fn bury(self: &Arc<Self>, die: impl FnOnce()) {
+        self.state().left = Some(Vec::new());
+        die();
+        let mut left = self.state().left.take().unwrap_or_default();
+        left.sort_by_cached_key(|left| (left.commit.task_id.clone(), format!("{:?}", left.commit)));
+        left.into_iter().for_each(|Left { writer, commit, later_millis }| self.leave(writer, commit, later_millis));
+    }
+
     /// A commit is under way that nobody waits for any more: it may arrive all the same, now or later, or be lost.
     pub fn leave(self: &Arc<Self>, writer: Writer, commit: Commit, later_millis: u64) {
         let fate = {
             let mut state = self.state();
+            if let Some(left) = &mut state.left {
+                left.push(Left { writer, commit, later_millis });
+                return;
+            }
             let later = if self.only_instance { 0 } else { 1 };
             state.dice.pick(&[(1, Fate::Lost), (1, Fate::Now), (later, Fate::Later)])
         };

@@ -62,6 +62,11 @@ impl Stores {
         self.calls.wait((self.open)())
     }
 
+    /// Whether calls can be under way at the same time.
+    pub(crate) fn are_outside(&self) -> bool {
+        self.runtime.is_some()
+    }
+
     pub(crate) fn calls(&self) -> &Calls {
         &self.calls
     }

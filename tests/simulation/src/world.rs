@@ -55,7 +55,8 @@ pub fn run_over(stores: &Stores, scenario: &Scenario, mutation: Option<Mutation>
     world.land();
     world.come_to_rest();
     checks::at_the_end(&world.shared, &*inspector, &world.callers, |number| world.instances.contains_key(&number));
-    world.instances.clear();
+    let instances = std::mem::take(&mut world.instances);
+    world.shared.bury(|| drop(instances));
     // What was under way ends before its store goes.
     world.settle();
     let panics = panics::count() - before + stores.panics();
@@ -81,6 +82,8 @@ struct World<'a> {
     dice: Dice,
     /// For what happens while calls are under way outside of the process.
     other_dice: Dice,
+    /// Whether all clocks show the same, so that instances do at the same moment what they do by the time.
+    in_step: bool,
     /// How many calls were answered when the instances were run last.
     landed: u64,
     weather: Weather,
@@ -92,6 +95,8 @@ impl<'a> World<'a> {
         let trace = Trace::new(Arc::clone(&clock), keeps_lines);
         let calls = stores.calls().clone();
         let shared = Shared::new(calls, Arc::clone(&clock), Arc::clone(&trace), mutation, scenario);
+        // In memory one call comes after the other, and nothing would be won by it.
+        let in_step = stores.are_outside() && Dice::of(scenario.seed, "clocks").happens(500);
         let mut world = Self {
             stores,
             scenario,
@@ -105,6 +110,7 @@ impl<'a> World<'a> {
             started: 0,
             dice: Dice::of(scenario.seed, "world"),
             other_dice: Dice::of(scenario.seed, "answers"),
+            in_step,
             landed: 0,
             weather: scenario.weather,
         };
@@ -133,11 +139,16 @@ impl<'a> World<'a> {
         let engine = Engine::new(EngineParts {
             store: Arc::clone(&link) as _,
             agent: Arc::new(agent),
-            clock: Arc::new(Skewed { clock: Arc::clone(&self.clock), millis: skew(number) }),
+            clock: Arc::new(Skewed { clock: Arc::clone(&self.clock), millis: self.skew(number) }),
             ids: Arc::clone(&self.ids) as _,
             config: config(self.scenario),
         });
         self.instances.insert(number, Instance::start(number, link, engine));
+    }
+
+    /// By how much the clock of an instance is fast or slow, less than 20 ms.
+    fn skew(&self, instance: u64) -> i64 {
+        if self.in_step { 0 } else { as_millis(instance * 13 % 39) - 19 }
     }
 
     /// The number of an instance, modulo how many there are.
@@ -264,9 +275,8 @@ impl<'a> World<'a> {
     }
 
     fn crash(&mut self, number: u64) {
-        if self.instances.remove(&number).is_none() {
-            return;
-        }
+        let Some(instance) = self.instances.remove(&number) else { return };
+        self.shared.bury(|| drop(instance));
         self.trace.note(format_args!("{number} died"));
         self.trace.count("instances that died or stopped");
         self.shared.died(number);
@@ -403,11 +413,6 @@ impl<'a> World<'a> {
         let awake = || self.instances.values().all(|instance| !instance.is_paused() && instance.link.is_clear());
         idle && answered() && awake() && self.shared.next_late().is_none()
     }
-}
-
-/// By how much the clock of an instance is fast or slow, less than 20 ms.
-fn skew(instance: u64) -> i64 {
-    as_millis(instance * 13 % 39) - 19
 }
 
 fn as_millis(millis: u64) -> i64 {

@@ -9,7 +9,7 @@ const SEEDS_MAX: u64 = 400;
 /// that only look, and by such that hear of each other.
 fn is_found_out(mutation: Mutation, promises: &[Promise]) {
     is_found_out_by(Scenario::of, mutation, promises);
-    is_found_out_by(|seed| Scenario::of(seed).shared(), mutation, promises);
+    is_found_out_by(Scenario::of_many, mutation, promises);
 }
 
 fn is_found_out_by(of: impl Fn(u64) -> Scenario, mutation: Mutation, promises: &[Promise]) {

@@ -21,10 +21,6 @@ const LIMIT: Duration = Duration::from_secs(40);
 /// How many have to be run in that time, on the slowest of machines.
 const SEEDS_MIN: u64 = 10;
 
-fn scenario(seed: u64) -> Scenario {
-    Scenario::of(seed).shared()
-}
-
 fn run_over_postgres(seed: u64, mutation: Option<Mutation>, keeps_lines: bool) -> Outcome {
     let database = Database::fresh().unwrap_or_else(|error| unreachable!("a database can be made: {error}"));
     let config = PostgresConfig {
@@ -42,7 +38,7 @@ fn run_over_postgres(seed: u64, mutation: Option<Mutation>, keeps_lines: bool) -
             Arc::new(store.unwrap_or_else(|error| unreachable!("the store can be opened: {error}"))) as Arc<dyn Store>
         }
     });
-    run_over(&stores, &scenario(seed), mutation, keeps_lines)
+    run_over(&stores, &Scenario::of_many(seed), mutation, keeps_lines)
 }
 
 fn repeat(seed: u64) -> String {
@@ -78,7 +74,7 @@ const TRIES_MAX: usize = 8;
 /// A store that breaks a promise in front of PostgreSQL is found out, by a seed that finds it in memory.
 fn is_found_out(mutation: Mutation, promise: Promise) {
     let breaks = |outcome: &Outcome| outcome.violations.iter().find(|violation| violation.promise == promise).cloned();
-    let seeds = (0..SEEDS_MAX).filter(|seed| breaks(&run(&scenario(*seed), Some(mutation), false)).is_some());
+    let seeds = (0..SEEDS_MAX).filter(|seed| breaks(&run(&Scenario::of_many(*seed), Some(mutation), false)).is_some());
     let found =
         seeds.take(TRIES_MAX).find_map(|seed| Some((seed, breaks(&run_over_postgres(seed, Some(mutation), false))?)));
     let Some((seed, found)) = found else {
@@ -100,11 +96,6 @@ fn a_store_over_postgres_that_compares_no_epochs_is_found_out() {
 #[test]
 fn a_store_over_postgres_that_compares_no_versions_is_found_out() {
     is_found_out(Mutation::SkipVersionCheck, Promise::OneOrder);
-}
-
-#[test]
-fn a_store_over_postgres_that_renews_leases_that_are_over_is_found_out() {
-    is_found_out(Mutation::RenewAfterExpiry, Promise::Fenced);
 }
 
 #[test]

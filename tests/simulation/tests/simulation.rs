@@ -43,14 +43,12 @@ fn no_seed_breaks_a_promise() {
 
 #[test]
 fn no_seed_breaks_a_promise_where_instances_hear_of_each_other() {
-    let of = |seed| Scenario::of(seed).shared();
-    holds(of, SEEDS / 2, "no_seed_breaks_a_promise_where_instances_hear_of_each_other");
+    holds(Scenario::of_many, SEEDS / 2, "no_seed_breaks_a_promise_where_instances_hear_of_each_other");
 }
 
 #[test]
 fn a_seed_gives_the_same_run_again() {
-    let scenarios = (0..60).map(Scenario::of);
-    for scenario in scenarios.flat_map(|scenario| [scenario.clone(), scenario.shared()]) {
+    for scenario in (0..60).flat_map(|seed| [Scenario::of(seed), Scenario::of_many(seed)]) {
         let first = run(&scenario, None, true);
         // On another thread, where nothing is as it was but the seed.
         let second = std::thread::scope(|scope| scope.spawn(|| run(&scenario, None, true)).join());

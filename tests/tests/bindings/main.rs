@@ -11,6 +11,7 @@ mod lists;
 mod refusals;
 mod streams;
 
+use std::any::Any;
 use std::future::Future;
 use std::pin::Pin;
 use std::time::Duration;
@@ -45,27 +46,21 @@ enum Place {
     ThreeInstances,
 }
 
-/// What runs there.
-#[expect(dead_code, reason = "it runs until it is dropped")]
-enum Running {
-    Server(Server),
-    Fleet(Fleet),
-}
-
 impl Place {
-    async fn start(self) -> (Running, Instances) {
+    /// Starts what runs there until it is dropped.
+    async fn start(self) -> (Box<dyn Any>, Instances) {
         let store = match self {
             Self::Memory => Store::Memory,
             Self::Sqlite => Store::Sqlite,
             Self::ThreeInstances => {
                 let fleet = Fleet::start(Launch::postgres("")).await;
                 let instances = fleet.instances();
-                return (Running::Fleet(fleet), instances);
+                return (Box::new(fleet), instances);
             }
         };
         let server = Server::start(store).await;
         let addr = server.addr();
-        (Running::Server(server), addr.into())
+        (Box::new(server), addr.into())
     }
 }
 

@@ -3,7 +3,13 @@
 //!
 //! `LONGHAUL_SEED` repeats a run's choices, not its timing.
 
-#![expect(clippy::expect_used, clippy::indexing_slicing, clippy::unwrap_used, reason = "a test fails by panicking")]
+#![expect(
+    clippy::expect_used,
+    clippy::indexing_slicing,
+    clippy::panic,
+    clippy::unwrap_used,
+    reason = "a test fails by panicking"
+)]
 
 mod anywhere;
 mod connections;

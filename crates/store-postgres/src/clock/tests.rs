@@ -97,7 +97,7 @@ async fn a_session_that_ended_is_replaced_for_the_next_question() {
     let clock = ClockOffset::follow(&database, closing.clone()).await.unwrap();
     let mut session = Some(database.connect().await.unwrap());
     fresh
-        .execute("SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE application_name = 'longhaul'")
+        .execute("SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE application_name = 'longhaul' AND datname = current_database()")
         .unwrap();
     let mut answers = Vec::new();
     while answers.last().is_none_or(Result::is_err) {

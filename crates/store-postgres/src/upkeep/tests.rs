@@ -1,8 +1,7 @@
-use tokio_postgres::SimpleQueryMessage;
 use tokio_util::sync::CancellationToken;
 
-use super::testing::{Fixture, PATIENCE};
 use super::{start, statements};
+use crate::testing::{Fixture, PATIENCE, check_plan, plan};
 
 #[tokio::test]
 async fn counts_are_added_up_in_the_background_until_the_store_is_closed() {
@@ -50,32 +49,4 @@ async fn no_step_walks_over_all_rows() {
             check_plan(&plan(&fixture, sql).await);
         }
     }
-}
-
-async fn plan(fixture: &Fixture, sql: &str) -> Vec<String> {
-    let params = (1..20).take_while(|n| sql.contains(&format!("${n}"))).count();
-    let nulls = vec!["NULL"; params].join(",");
-    let explain = format!("PREPARE step AS {sql}; EXPLAIN (COSTS OFF) EXECUTE step ({nulls}); DEALLOCATE step");
-    let answer = fixture.session.client().simple_query(&explain).await.unwrap();
-    let row = |message| match message {
-        SimpleQueryMessage::Row(row) => row.get(0).map(str::to_owned),
-        _ => None,
-    };
-    answer.into_iter().filter_map(row).collect()
-}
-
-fn check_plan(plan: &[String]) {
-    let whole = plan.join("\n");
-    for refused in ["Seq Scan", "Bitmap", "Hash Join", "Merge Join", "Gather"] {
-        assert!(!whole.contains(refused), "{whole}");
-    }
-    let mut scans = 0;
-    for (line, next) in plan.iter().zip(plan.iter().skip(1).map(String::as_str).chain([""])) {
-        let Some((_, scan)) = line.split_once(" using ") else { continue };
-        scans += 1;
-        // The first of a small table; and logs to merge have an index of their own.
-        let from_the_start = ["task_removed_pkey", "task_compaction"].iter().any(|index| scan.starts_with(index));
-        assert!(next.contains("Index Cond: ") || from_the_start, "{whole}");
-    }
-    assert!(scans > 0, "{whole}");
 }

@@ -7,10 +7,11 @@ use longhaul_store::HeldLease;
 use longhaul_store::columns::int;
 
 use super::known::Key;
-use super::statements::{CHECK, EXPIRE_FRESH, EXPIRE_RENEWED, MOVE_LEASES, RENEW_LEASES};
+use super::statements::{CHECK, EXPIRE_FRESH, EXPIRE_RENEWED, LOCK_LEASES, MOVE_LEASES, RENEW_LEASES, TAKE_TASKS};
 use crate::LeaseClock;
 use crate::fault::Fault;
 use crate::pool::Pool;
+use crate::session::Param;
 
 /// Moves the ends of leases as far as they are alive, and answers the tasks whose lease is over. To do it again changes nothing.
 pub(crate) async fn renew(
@@ -25,14 +26,16 @@ pub(crate) async fn renew(
     let duration = until.unix_millis() - now.unix_millis();
     let now = (clock == LeaseClock::Caller).then_some(now.unix_millis());
     // Most have a row of their own; those that were taken since the last time get one.
-    for sql in [RENEW_LEASES, MOVE_LEASES] {
+    for (take, renew) in [(LOCK_LEASES, RENEW_LEASES), (TAKE_TASKS, MOVE_LEASES)] {
         if held.is_empty() {
             break;
         }
         let keys: Vec<Key<'_>> = held.iter().map(|lease| Key::of(&lease.task_id)).collect();
         let (shards, ids): (Vec<i16>, Vec<&str>) = keys.iter().map(|key| (key.shard, key.id)).unzip();
         let epochs: Vec<i64> = held.iter().map(|lease| int(lease.epoch)).collect();
-        let rows = pool.query(sql, &[&shards, &ids, &epochs, &now, &duration]).await?;
+        let taken: [Param<'_>; 2] = [&shards, &ids];
+        let renewed: [Param<'_>; 5] = [&shards, &ids, &epochs, &now, &duration];
+        let rows = pool.transact(&[(take, &taken), (renew, &renewed)]).await?;
         let mut renewed = vec![false; held.len()];
         for row in &rows {
             let place = usize::try_from(row.try_get::<_, i64>(0)? - 1).unwrap_or(usize::MAX);

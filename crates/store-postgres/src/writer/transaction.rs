@@ -182,7 +182,7 @@ async fn busy<'b>(
     facts: &Facts<'b>,
 ) -> Result<std::collections::BTreeSet<&'b str>, Fault> {
     let missing = claims.shards.iter().zip(&claims.ids).filter(|(_, id)| !facts.tasks.contains_key(*id));
-    let missing = TaskKeys::new(missing.map(|(shard, id)| Key { shard: *shard, id: *id }));
+    let missing = TaskKeys::new(missing.map(|(shard, id)| Key { shard: *shard, id }));
     if missing.ids.is_empty() {
         return Ok(std::collections::BTreeSet::new());
     }

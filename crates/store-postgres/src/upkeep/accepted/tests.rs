@@ -1,5 +1,5 @@
 use super::{PAGE, forget};
-use crate::upkeep::testing::Fixture;
+use crate::testing::Fixture;
 
 #[tokio::test]
 async fn messages_are_forgotten_when_their_time_is_over() {

@@ -1,7 +1,7 @@
 use longhaul_protocol::{Artifact, ContextId, TaskId, Timestamp, json, wire};
 
 use super::compact;
-use crate::upkeep::testing::{Fixture, shard_of};
+use crate::testing::{Fixture, shard_of};
 
 const EVENTS: i64 = 20;
 

@@ -2,7 +2,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use super::{PAGE, Place, fold, fold_page};
-use crate::upkeep::testing::Fixture;
+use crate::testing::Fixture;
 
 /// All that is counted, at one moment.
 const SUM: &str = "SELECT coalesce(sum(n1), 0)::bigint FROM (SELECT n1 FROM task_count UNION ALL SELECT n1 FROM task_count_delta) AS n";

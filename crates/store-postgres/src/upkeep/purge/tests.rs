@@ -2,7 +2,7 @@ use longhaul_protocol::{TaskId, TaskState, Timestamp};
 
 use super::{BYTES_MAX, ROWS_MAX, Sized, purge, remove, sizes, steps, sweep};
 use crate::reader::Reader;
-use crate::upkeep::testing::{Fixture, PATIENCE};
+use crate::testing::{Fixture, PATIENCE};
 
 const TABLES: [&str; 6] = ["task", "task_status", "task_checkpoint", "event", "message", "task_removed"];
 

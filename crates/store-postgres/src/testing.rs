@@ -1,9 +1,10 @@
-//! A database for tests of what keeps the tables in order.
+//! A database for tests of parts of the store, and how its statements are worked out.
 
 use std::time::Duration;
 
 use longhaul_pgtest::Database as Fresh;
 use longhaul_protocol::TaskId;
+use tokio_postgres::SimpleQueryMessage;
 use tokio_util::task::TaskTracker;
 
 use crate::PostgresConfig;
@@ -15,18 +16,18 @@ use crate::session::{Database, Session};
 use crate::shards;
 
 /// How long a test waits for what should come at once, or does not wait at all.
-pub(super) const PATIENCE: Duration = Duration::from_secs(20);
+pub(crate) const PATIENCE: Duration = Duration::from_secs(20);
 
 /// A database with empty tables.
-pub(super) struct Fixture {
-    pub(super) database: Database,
-    pub(super) pool: Pool,
-    pub(super) session: Session,
+pub(crate) struct Fixture {
+    pub(crate) database: Database,
+    pub(crate) pool: Pool,
+    pub(crate) session: Session,
     _fresh: Fresh,
 }
 
 impl Fixture {
-    pub(super) async fn new() -> Self {
+    pub(crate) async fn new() -> Self {
         let fresh = Fresh::fresh().unwrap();
         let config = PostgresConfig { url: fresh.url().to_owned(), ..PostgresConfig::default() };
         let connector = Connector::new(&config).unwrap();
@@ -37,26 +38,26 @@ impl Fixture {
     }
 
     /// What another instance has: connections of its own.
-    pub(super) fn other_pool(&self) -> Pool {
+    pub(crate) fn other_pool(&self) -> Pool {
         Pool::new(&self.database).unwrap()
     }
 
-    pub(super) fn reader(&self) -> Reader {
+    pub(crate) fn reader(&self) -> Reader {
         Reader::new(self.pool.clone())
     }
 
-    pub(super) async fn execute(&self, sql: &str) {
+    pub(crate) async fn execute(&self, sql: &str) {
         self.session.client().batch_execute(sql).await.unwrap();
     }
 
     /// The first column of the only row.
-    pub(super) async fn number(&self, sql: &str) -> i64 {
+    pub(crate) async fn number(&self, sql: &str) -> i64 {
         self.session.client().query_one(sql, &[]).await.unwrap().get(0)
     }
 
     /// Puts completed tasks there, each a millisecond younger than the one before, with `events` events and two messages, a status
     /// and a checkpoint; the payload of each event has so many bytes. Answers their ids.
-    pub(super) async fn put_tasks(&self, owner: &str, count: usize, events: i64, bytes: i32) -> Vec<String> {
+    pub(crate) async fn put_tasks(&self, owner: &str, count: usize, events: i64, bytes: i32) -> Vec<String> {
         let ids: Vec<String> = (0..count).map(|n| format!("{owner}-{n}")).collect();
         let shards: Vec<i16> = ids.iter().map(|id| shard_of(id)).collect();
         let put = "WITH put AS (
@@ -73,7 +74,7 @@ impl Fixture {
     }
 
     /// How many rows each of these tables has.
-    pub(super) async fn rows<const N: usize>(&self, tables: [&str; N]) -> [i64; N] {
+    pub(crate) async fn rows<const N: usize>(&self, tables: [&str; N]) -> [i64; N] {
         let mut rows = [0; N];
         for (rows, table) in rows.iter_mut().zip(tables) {
             *rows = self.number(&format!("SELECT count(*) FROM {table}")).await;
@@ -82,6 +83,36 @@ impl Fixture {
     }
 }
 
-pub(super) fn shard_of(id: &str) -> i16 {
+pub(crate) fn shard_of(id: &str) -> i16 {
     shards::of_task(&TaskId::new(id).unwrap())
+}
+
+/// How a statement would be worked out, whatever its parameters.
+pub(crate) async fn plan(fixture: &Fixture, sql: &str) -> Vec<String> {
+    let params = (1..20).take_while(|n| sql.contains(&format!("${n}"))).count();
+    let nulls = if params == 0 { String::new() } else { format!("({})", vec!["NULL"; params].join(",")) };
+    let explain = format!("PREPARE step AS {sql}; EXPLAIN (COSTS OFF) EXECUTE step{nulls}; DEALLOCATE step");
+    let answer = fixture.session.client().simple_query(&explain).await.unwrap();
+    let row = |message| match message {
+        SimpleQueryMessage::Row(row) => row.get(0).map(str::to_owned),
+        _ => None,
+    };
+    answer.into_iter().filter_map(row).collect()
+}
+
+/// Refuses a plan that walks over all rows of a table.
+pub(crate) fn check_plan(plan: &[String]) {
+    let whole = plan.join("\n");
+    for refused in ["Seq Scan", "Bitmap", "Hash Join", "Merge Join", "Gather"] {
+        assert!(!whole.contains(refused), "{whole}");
+    }
+    let mut scans = 0;
+    for (line, next) in plan.iter().zip(plan.iter().skip(1).map(String::as_str).chain([""])) {
+        let Some((_, scan)) = line.split_once(" using ") else { continue };
+        scans += 1;
+        // The first of a small table; and logs to merge have an index of their own.
+        let from_the_start = ["task_removed_pkey", "task_compaction"].iter().any(|index| scan.starts_with(index));
+        assert!(next.contains("Index Cond: ") || from_the_start, "{whole}");
+    }
+    assert!(scans > 0, "{whole}");
 }
