@@ -1,5 +1,6 @@
 -- What the server knows of itself: one value a name.
 -- task_number_reserved: task numbers below it may have been given out, and are never given out again.
+-- push_key_check, a blob: by it instances make sure that they have the key to the secrets of push configs.
 CREATE TABLE meta (
     name  TEXT PRIMARY KEY NOT NULL,
     value INTEGER NOT NULL
@@ -45,6 +46,7 @@ CREATE TABLE context (
 -- Times are milliseconds since 1970. `history` counts the rows in `message`; `status` says whether there is one
 -- in `task_status`; `waiting` holds ordinals, separated by spaces; `failures` is JSON. While a task is leased, `due_at` is
 -- when the lease runs out. `compaction`: 0, the log is whole; 1, it is whole, and to be merged one day; 2, it was merged.
+-- `pushes`: whether there are rows in `push_config`.
 CREATE TABLE task (
     number           INTEGER PRIMARY KEY,
     id               TEXT NOT NULL UNIQUE,
@@ -66,7 +68,8 @@ CREATE TABLE task (
     waiting          TEXT,
     failures         TEXT,
     worker           TEXT,
-    compaction       INTEGER NOT NULL DEFAULT 0
+    compaction       INTEGER NOT NULL DEFAULT 0,
+    pushes           INTEGER NOT NULL DEFAULT 0
 );
 CREATE INDEX task_by_scope ON task (scope, state, status_time);
 CREATE INDEX task_by_context ON task (context, state, status_time);
@@ -130,3 +133,50 @@ CREATE TABLE accepted (
     UNIQUE (scope, message_id)
 );
 CREATE INDEX accepted_by_expiry ON accepted (expires_at);
+
+-- The push configs, each with its place in its task's log: `cursor` is the last event that was delivered or given up, and
+-- `last_sequence` the newest one as of the task's last commit, so that nobody has to look at the task. `due_at` is when the next
+-- event is to be tried, and the end of the claim while it is claimed; NULL when there is no next event.
+CREATE TABLE push_config (
+    number           INTEGER PRIMARY KEY,
+    task_id          TEXT NOT NULL,
+    id               TEXT NOT NULL,
+    scope            INTEGER NOT NULL,
+    cursor           INTEGER NOT NULL,
+    last_sequence    INTEGER NOT NULL,
+    due_at           INTEGER,
+    epoch            INTEGER NOT NULL,
+    attempts         INTEGER NOT NULL,
+    first_attempt_at INTEGER,
+    created_at       INTEGER NOT NULL,
+    host             TEXT NOT NULL,
+    url              TEXT NOT NULL,
+    scheme           TEXT,
+    version          TEXT NOT NULL,
+    secrets          BLOB,
+    UNIQUE (task_id, id)
+);
+-- The lines of the hosts.
+CREATE INDEX push_due ON push_config (host, due_at) WHERE due_at IS NOT NULL;
+
+-- Deliveries that were given up. `due_at` as above, for those that are to be tried again.
+CREATE TABLE push_dead (
+    task_id   TEXT NOT NULL,
+    config_id TEXT NOT NULL,
+    sequence  INTEGER NOT NULL,
+    host      TEXT NOT NULL,
+    attempts  INTEGER NOT NULL,
+    died_at   INTEGER NOT NULL,
+    due_at    INTEGER,
+    epoch     INTEGER NOT NULL,
+    error     TEXT NOT NULL,
+    PRIMARY KEY (task_id, config_id, sequence)
+) WITHOUT ROWID;
+CREATE INDEX push_dead_due ON push_dead (host, due_at) WHERE due_at IS NOT NULL;
+
+-- The hosts that failed lately.
+CREATE TABLE push_host (
+    host       TEXT PRIMARY KEY NOT NULL,
+    failures   INTEGER NOT NULL,
+    open_until INTEGER
+) WITHOUT ROWID;

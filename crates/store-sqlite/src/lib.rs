@@ -17,6 +17,7 @@ mod fill;
 mod layout;
 mod lock;
 mod migrations;
+mod push;
 mod reader;
 mod recent;
 mod statements;

@@ -12,6 +12,7 @@ pub(crate) mod compact;
 mod due;
 mod list;
 mod oldest;
+mod push;
 pub(crate) mod row;
 mod statements;
 mod view;

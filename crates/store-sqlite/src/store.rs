@@ -16,9 +16,10 @@ use crate::fault::Fault;
 use crate::lock::DirectoryLock;
 use crate::reader::compact::PartlyRead;
 use crate::reader::{self, Read, Reads};
+use crate::writer::change;
 use crate::writer::compact::Compact;
 use crate::writer::purge::Purge;
-use crate::writer::{self, Answer, Counters, Job, Renewal, WriterStats};
+use crate::writer::{self, Answer, Batch, Counters, Job, Renewal, WriterStats};
 use crate::{OpenError, SqliteConfig, connection};
 
 /// How many tasks one job removes at the most, and how many pages it gives back: so that it takes a few milliseconds.
@@ -109,6 +110,15 @@ impl SqliteStore {
         answered.await.map_err(|_| StoreError::unavailable(action, "the writer stopped before it answered"))?
     }
 
+    /// Has the writer change something as a part of its next batch.
+    pub(crate) async fn change<T: Send + 'static>(
+        &self,
+        action: &'static str,
+        make: impl Fn(&mut Batch<'_, '_, '_>) -> Result<T, Fault> + Send + 'static,
+    ) -> Result<T, StoreError> {
+        self.write(action, |answer| Job::Change(change::prepare(make, answer))).await
+    }
+
     /// What merging makes of a task's log, which changes no more; `None` when it stays as it is.
     async fn merged(&self, number: i64) -> Result<Option<Compaction>, StoreError> {
         const ACTION: &str = "read a log to merge";
@@ -122,7 +132,7 @@ impl SqliteStore {
     }
 
     /// Has a reader read something.
-    async fn read<T: Send + 'static>(
+    pub(crate) async fn read<T: Send + 'static>(
         &self,
         action: &'static str,
         read: impl FnOnce(&mut Reads<'_>) -> Result<T, Fault> + Send + 'static,

@@ -7,7 +7,9 @@ use longhaul_store::{Committed, EncodedCommit, HeldLease, StoreError};
 use rusqlite::Connection;
 use tokio::sync::{mpsc, oneshot};
 
+pub(crate) use self::batch::Batch;
 use self::batch::{Outcome, Work};
+use self::change::Change;
 use self::compact::Compact;
 use self::purge::{Purge, Purged};
 use self::transaction::Writer;
@@ -15,8 +17,10 @@ use crate::fault::Fault;
 use crate::lock::DirectoryLock;
 
 mod batch;
+pub(crate) mod change;
 pub(crate) mod compact;
 pub(crate) mod purge;
+pub(crate) mod push;
 mod statements;
 #[cfg(test)]
 mod tests;
@@ -39,6 +43,8 @@ pub(crate) type Answer<T> = oneshot::Sender<Result<T, StoreError>>;
 pub(crate) enum Job {
     Commit(Box<EncodedCommit>, Answer<Committed>),
     Renew(Box<Renewal>, Answer<Vec<TaskId>>),
+    /// A change that joins a batch and knows whom to answer.
+    Change(Box<dyn Change>),
     ExpireLeases(Timestamp, Answer<u64>),
     /// Remove tasks, as many as one short transaction may.
     Purge(Purge, Answer<Purged>),
@@ -103,6 +109,7 @@ impl Counters {
 enum Waiting {
     Commit(Box<EncodedCommit>, Answer<Committed>),
     Renew(Box<Renewal>, Answer<Vec<TaskId>>),
+    Change(Box<dyn Change>),
 }
 
 impl Waiting {
@@ -110,6 +117,7 @@ impl Waiting {
         match self {
             Self::Commit(commit, _) => Work::Commit(commit),
             Self::Renew(renewal, _) => Work::Renew(renewal),
+            Self::Change(change) => Work::Change(&**change),
         }
     }
 
@@ -117,8 +125,9 @@ impl Waiting {
         match (self, outcome) {
             (Self::Commit(_, answer), Outcome::Committed(outcome)) => drop(answer.send(outcome)),
             (Self::Renew(_, answer), Outcome::Renewed(lost)) => drop(answer.send(Ok(lost))),
+            (Self::Change(change), Outcome::Changed) => change.answer(),
             // Whoever waits is told that the writer gave no answer.
-            (Self::Commit(..), Outcome::Renewed(_)) | (Self::Renew(..), Outcome::Committed(_)) => {}
+            (Self::Commit(..) | Self::Renew(..) | Self::Change(_), _) => {}
         }
     }
 
@@ -126,6 +135,7 @@ impl Waiting {
         match self {
             Self::Commit(_, answer) => drop(answer.send(Err(error))),
             Self::Renew(_, answer) => drop(answer.send(Err(error))),
+            Self::Change(change) => change.fail(error),
         }
     }
 }
@@ -217,7 +227,7 @@ fn do_alone(writer: &mut Writer<'_>, job: Job, jobs: &mut VecDeque<Job>) {
         }
         Job::GiveBack(pages, answer) => answer_with(answer, "give space back", writer.give_back(pages)),
         Job::Check(answer) => answer_with(answer, "write to the database", writer.transact(Writer::check)),
-        batched @ (Job::Commit(..) | Job::Renew(..) | Job::Close(_)) => jobs.push_front(batched),
+        batched @ (Job::Commit(..) | Job::Renew(..) | Job::Change(_) | Job::Close(_)) => jobs.push_front(batched),
     }
 }
 
@@ -225,7 +235,7 @@ fn answer_with<T>(answer: Answer<T>, action: &'static str, done: Result<T, Fault
     drop(answer.send(done.map_err(|fault| fault.into_store(action))));
 }
 
-/// Takes the commits and renewals at the front: as many as one transaction may make.
+/// Takes the commits, renewals and changes at the front: as many as one transaction may make.
 fn take_batch(jobs: &mut VecDeque<Job>) -> Vec<Waiting> {
     let mut batch = Vec::new();
     let mut bytes = 0;
@@ -236,6 +246,7 @@ fn take_batch(jobs: &mut VecDeque<Job>) -> Vec<Waiting> {
                 batch.push(Waiting::Commit(commit, answer));
             }
             Job::Renew(renewal, answer) => batch.push(Waiting::Renew(renewal, answer)),
+            Job::Change(change) => batch.push(Waiting::Change(change)),
             other => {
                 jobs.push_front(other);
                 break;

@@ -6,6 +6,15 @@ use super::Reads;
 use crate::fault::Fault;
 use crate::layout::int;
 
+/// Which of the old tasks.
+#[derive(Clone, Copy)]
+enum Wanted {
+    /// Those without a lease, or with one that is over by then.
+    Unheld(Timestamp),
+    /// Those with nothing left to be delivered.
+    Told,
+}
+
 impl Reads<'_> {
     pub(crate) fn stale(
         &mut self,
@@ -15,21 +24,21 @@ impl Reads<'_> {
         limit: usize,
     ) -> Result<Vec<Claim>, Fault> {
         let mut claims = Vec::new();
-        for number in self.oldest(states, before, now, limit)? {
+        for number in self.oldest(states, before, limit, Wanted::Unheld(now))? {
             let claim = self.claim(number)?;
             claims.push(claim.ok_or_else(|| StoreError::corrupt(format!("task {number} is without its context")))?);
         }
         Ok(claims)
     }
 
-    /// The numbers of tasks in a terminal state, the oldest first; and whether tasks that were removed have left something.
+    /// The numbers of tasks in a terminal state whose end was told to all, the oldest first; and whether tasks that were removed have left something.
     pub(crate) fn ended(
         &mut self,
         state: TaskState,
         before: Timestamp,
         limit: usize,
     ) -> Result<(Vec<i64>, bool), Fault> {
-        let numbers = self.oldest(&[state], before, before, limit)?;
+        let numbers = self.oldest(&[state], before, limit, Wanted::Told)?;
         let leftovers = self.statements.leftovers.query_row([], |row| row.get::<_, i64>(0)).optional()?;
         Ok((numbers, leftovers.is_some()))
     }
@@ -38,8 +47,8 @@ impl Reads<'_> {
         &mut self,
         states: &[TaskState],
         before: Timestamp,
-        now: Timestamp,
         limit: usize,
+        wanted: Wanted,
     ) -> Result<Vec<i64>, Fault> {
         // The index by status time is one for each scope.
         let mut oldest = Oldest::new(before, limit);
@@ -52,8 +61,13 @@ impl Reads<'_> {
                     continue;
                 }
                 let (number, limit): (i64, _) = (scope.get(0)?, int(limit as u64));
-                let wanted = params![number, state.number(), oldest.before(), now.unix_millis(), limit];
-                let mut rows = self.statements.oldest.query(wanted)?;
+                let (state, before) = (state.number(), oldest.before());
+                let mut rows = match wanted {
+                    Wanted::Unheld(now) => {
+                        self.statements.oldest.query(params![number, state, before, now.unix_millis(), limit])?
+                    }
+                    Wanted::Told => self.statements.ended.query(params![number, state, before, limit])?,
+                };
                 while let Some(row) = rows.next()? {
                     oldest.add(row.get(0)?, row.get::<_, i64>(1)?, ());
                 }

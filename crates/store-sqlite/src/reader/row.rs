@@ -1,7 +1,9 @@
 use bytes::Bytes;
 use longhaul_lifecycle::{TaskHead, WorkerId};
-use longhaul_protocol::{ContextId, InvalidId, Owner, TaskId, Tenant, Timestamp};
-use longhaul_store::{Claim, EventKind, Scope, StoreError, StoredEvent, StoredMessage};
+use longhaul_protocol::{ContextId, InvalidId, Owner, PushConfigId, TaskId, Tenant, Timestamp};
+use longhaul_store::{
+    Claim, DeadDelivery, DeadKey, EventKind, HostState, PushConfig, Scope, StoreError, StoredEvent, StoredMessage,
+};
 use rusqlite::Row;
 use rusqlite::types::ValueRef;
 
@@ -50,7 +52,7 @@ pub(super) fn claim(row: &Row<'_>) -> Result<Claim, Fault> {
 }
 
 /// A scope, from two columns.
-pub(super) fn scope(row: &Row<'_>, first: usize) -> Result<Scope, Fault> {
+pub(crate) fn scope(row: &Row<'_>, first: usize) -> Result<Scope, Fault> {
     let (tenant, owner) = (id(row, first, |text| Tenant::new(text))?, id(row, first + 1, |text| Owner::new(text))?);
     Ok(Scope { tenant, owner })
 }
@@ -81,7 +83,58 @@ pub(super) fn message(row: &Row<'_>) -> Result<StoredMessage, Fault> {
 }
 
 pub(crate) fn accepted(row: &Row<'_>) -> Result<(TaskId, [u8; 32]), Fault> {
-    Ok((id(row, 0, |text| TaskId::new(text))?, row.get(1)?))
+    Ok((task_id(row, 0)?, row.get(1)?))
+}
+
+/// A task's id and one of its push configs, from the first eight columns.
+pub(crate) fn push_config(row: &Row<'_>) -> Result<(TaskId, PushConfig), Fault> {
+    let config = PushConfig {
+        id: config_id(row, 1)?,
+        url: row.get(2)?,
+        host: row.get(3)?,
+        scheme: row.get(4)?,
+        secrets: row.get::<_, Option<Vec<u8>>>(5)?.map(Bytes::from),
+        version: row.get(6)?,
+        created_at: Timestamp::from_unix_millis(row.get(7)?),
+    };
+    Ok((task_id(row, 0)?, config))
+}
+
+/// How a host has answered, from the first two columns.
+pub(crate) fn push_host(row: &Row<'_>) -> Result<HostState, Fault> {
+    let open_until = row.get::<_, Option<i64>>(1)?.map(Timestamp::from_unix_millis);
+    Ok(HostState { failures: row.get(0)?, open_until })
+}
+
+/// A delivery that was given up, in the columns of the statement `dead`.
+pub(crate) fn dead(row: &Row<'_>) -> Result<DeadDelivery, Fault> {
+    Ok(DeadDelivery {
+        scope: scope(row, 0)?,
+        task_id: task_id(row, 2)?,
+        config_id: config_id(row, 3)?,
+        url: row.get(4)?,
+        sequence: layout::count(row.get(5)?, "the sequence of a dead delivery")?,
+        attempts: row.get(6)?,
+        died_at: Timestamp::from_unix_millis(row.get(7)?),
+        error: row.get(8)?,
+    })
+}
+
+/// The key of a dead delivery, from three columns.
+pub(crate) fn dead_key(row: &Row<'_>, first: usize) -> Result<DeadKey, Fault> {
+    Ok(DeadKey {
+        task_id: task_id(row, first)?,
+        config_id: config_id(row, first + 1)?,
+        sequence: layout::count(row.get(first + 2)?, "the sequence of a dead delivery")?,
+    })
+}
+
+pub(super) fn task_id(row: &Row<'_>, column: usize) -> Result<TaskId, Fault> {
+    id(row, column, |text| TaskId::new(text))
+}
+
+pub(super) fn config_id(row: &Row<'_>, column: usize) -> Result<PushConfigId, Fault> {
+    id(row, column, |text| PushConfigId::new(text))
 }
 
 fn id<T>(row: &Row<'_>, column: usize, read: impl FnOnce(&str) -> Result<T, InvalidId>) -> Result<T, Fault> {

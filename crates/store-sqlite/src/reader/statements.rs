@@ -51,9 +51,17 @@ statements! {
     oldest = "SELECT status_time, number FROM task INDEXED BY task_by_scope
         WHERE scope = ?1 AND state = ?2 AND status_time < ?3 AND NOT (leased = 1 AND due_at > ?4)
         ORDER BY status_time LIMIT ?5";
-    /// Tasks whose logs are to be merged.
+    /// Whose events are all delivered or given up.
+    ended = "SELECT status_time, number FROM task INDEXED BY task_by_scope
+        WHERE scope = ?1 AND state = ?2 AND status_time < ?3 AND NOT (pushes = 1 AND EXISTS (
+            SELECT 1 FROM push_config AS p WHERE p.task_id = task.id AND p.cursor < p.last_sequence))
+        ORDER BY status_time LIMIT ?4";
+    /// Tasks whose logs are to be merged, as nothing of them may still be sent.
     compactable = "SELECT number FROM task INDEXED BY task_compaction
-        WHERE compaction = 1 AND status_time < ?1 ORDER BY status_time, number LIMIT ?2";
+        WHERE compaction = 1 AND status_time < ?1 AND NOT (pushes = 1 AND (
+            EXISTS (SELECT 1 FROM push_config AS p WHERE p.task_id = task.id AND p.cursor < p.last_sequence)
+            OR EXISTS (SELECT 1 FROM push_dead AS d WHERE d.task_id = task.id)))
+        ORDER BY status_time, number LIMIT ?2";
     leftovers = "SELECT number FROM task_removed WHERE number > 0 ORDER BY number LIMIT 1";
     checkpoint = "SELECT data FROM task_checkpoint WHERE number = (SELECT number FROM task WHERE id = ?1)";
 
@@ -90,6 +98,27 @@ statements! {
     accepted = "SELECT task, digest FROM accepted
         WHERE scope = (SELECT number FROM scope WHERE tenant = ?1 AND owner = ?2) AND message_id = ?3 AND expires_at > ?4
             AND EXISTS (SELECT 1 FROM task WHERE task.id = accepted.task)";
+    is_task_of = "SELECT 1 FROM task
+        WHERE id = ?1 AND scope = (SELECT number FROM scope WHERE tenant = ?2 AND owner = ?3)";
+    push_configs = "SELECT task_id, id, url, host, scheme, secrets, version, created_at FROM push_config
+        WHERE task_id = ?1 AND id > ?2 ORDER BY id LIMIT ?3";
+    push_config = "SELECT task_id, id, url, host, scheme, secrets, version, created_at FROM push_config
+        WHERE task_id = ?1 AND id = ?2";
+    sealed_configs = "SELECT task_id, id, secrets FROM push_config
+        WHERE (task_id, id) > (?1, ?2) AND secrets IS NOT NULL ORDER BY task_id, id LIMIT ?3";
+    /// The hosts one by one, each with its first delivery.
+    next_push = "SELECT host, due_at FROM push_config INDEXED BY push_due
+        WHERE host > ?1 AND due_at IS NOT NULL ORDER BY host, due_at LIMIT 1";
+    next_dead = "SELECT host, due_at FROM push_dead INDEXED BY push_dead_due
+        WHERE host > ?1 AND due_at IS NOT NULL ORDER BY host, due_at LIMIT 1";
+    count_pushes = "SELECT count(*) FROM push_config INDEXED BY push_due WHERE host > '' AND due_at IS NOT NULL";
+    count_dead = "SELECT count(*) FROM push_dead WHERE task_id > ''";
+    dead = "SELECT o.tenant, o.owner, d.task_id, d.config_id, p.url, d.sequence, d.attempts, d.died_at, d.error
+        FROM push_dead AS d CROSS JOIN push_config AS p ON p.task_id = d.task_id AND p.id = d.config_id
+            CROSS JOIN scope AS o ON o.number = p.scope
+        WHERE (d.task_id, d.config_id, d.sequence) > (?1, ?2, ?3)
+        ORDER BY d.task_id, d.config_id, d.sequence LIMIT ?4";
+    push_host = "SELECT failures, open_until FROM push_host WHERE host = ?1";
     checks = "SELECT value FROM meta WHERE name = 'checks'";
 }
 

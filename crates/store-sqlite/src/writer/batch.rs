@@ -6,6 +6,7 @@ use longhaul_store::{Committed, Dedup, Expect, StoreError};
 use rusqlite::params;
 
 use super::Renewal;
+use super::change::Change;
 use super::transaction::{Known, Writer};
 use crate::fault::Fault;
 use crate::layout::{self, Compaction, int};
@@ -25,10 +26,11 @@ pub(super) enum Existence {
 }
 
 /// What a batch is made of.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy)]
 pub(super) enum Work<'b> {
     Commit(&'b EncodedCommit),
     Renew(&'b Renewal),
+    Change(&'b dyn Change),
 }
 
 /// What became of a piece of work.
@@ -38,6 +40,8 @@ pub(super) enum Outcome {
     Committed(Result<Committed, StoreError>),
     /// The tasks whose lease is over.
     Renewed(Vec<TaskId>),
+    /// The change has its answer.
+    Changed,
 }
 
 /// How many tasks came to be in each state, less those that left it.
@@ -56,6 +60,8 @@ struct Touched<'b> {
     /// The head as the last commit that had one made it.
     head: Option<Changed<'b>>,
     renewed: bool,
+    /// When the last of its commits that appended to the log was made.
+    appended: Option<Timestamp>,
     known: Known,
 }
 
@@ -68,8 +74,8 @@ struct Changed<'b> {
 
 /// The commits of one transaction. Events and messages are written as they come; rows that many commits share (a
 /// task's, its context's, its scope's) are written once, at the end, in the order of their keys.
-pub(super) struct Batch<'w, 'c, 'b> {
-    writer: &'w mut Writer<'c>,
+pub(crate) struct Batch<'w, 'c, 'b> {
+    pub(super) writer: &'w mut Writer<'c>,
     existence: Existence,
     touched: BTreeMap<i64, Touched<'b>>,
     contexts: BTreeMap<ContextKey<'b>, Counts>,
@@ -89,6 +95,7 @@ impl<'w, 'c, 'b> Batch<'w, 'c, 'b> {
         match work {
             Work::Commit(commit) => Ok(Outcome::Committed(self.commit(commit)?)),
             Work::Renew(renewal) => Ok(Outcome::Renewed(self.renew(renewal)?)),
+            Work::Change(change) => change.make(self).map(|()| Outcome::Changed),
         }
     }
 
@@ -102,7 +109,7 @@ impl<'w, 'c, 'b> Batch<'w, 'c, 'b> {
                 Some(known) => {
                     let known = Known { due_at: Some(renewal.until.unix_millis()), ..known };
                     self.writer.heads.insert(id.clone(), known);
-                    let new = Touched { id, is_new: false, head: None, renewed: true, known };
+                    let new = Touched { id, is_new: false, head: None, renewed: true, appended: None, known };
                     let touched = self.touched.entry(known.number).or_insert(new);
                     (touched.known, touched.renewed) = (known, true);
                 }
@@ -132,7 +139,7 @@ impl<'w, 'c, 'b> Batch<'w, 'c, 'b> {
         if let (Some(dedup), Some(scope)) = (&commit.dedup, dedup_scope) {
             self.accept(scope, &commit.task_id, dedup)?;
         }
-        Ok(Ok(Committed { version: after.version, last_sequence: after.last_sequence, has_pushes: false }))
+        Ok(Ok(Committed { version: after.version, last_sequence: after.last_sequence, has_pushes: after.pushes }))
     }
 
     /// The task before the commit, or why the commit is refused.
@@ -181,11 +188,15 @@ impl<'w, 'c, 'b> Batch<'w, 'c, 'b> {
             self.writer.joined_line += i64::from(after.in_line()) - i64::from(was_in_line);
         }
         self.write_rows(encoded, &before, &mut after)?;
+        self.add_pushes(commit, &before, &mut after)?;
         self.writer.heads.insert(commit.task_id.clone(), after);
         let id = &commit.task_id;
-        let new = Touched { id, is_new, head: None, renewed: false, known: after };
+        let new = Touched { id, is_new, head: None, renewed: false, appended: None, known: after };
         let touched = self.touched.entry(after.number).or_insert(new);
         touched.known = after;
+        if !commit.events.is_empty() {
+            touched.appended = touched.appended.max(Some(commit.now));
+        }
         if let Some(head) = &commit.head {
             touched.head = Some(Changed { head, failures: encoded.failures.as_deref() });
         }
@@ -254,6 +265,16 @@ impl<'w, 'c, 'b> Batch<'w, 'c, 'b> {
         Ok(())
     }
 
+    /// Notes that a task has push configs, or none, where its row may not be written yet.
+    pub(super) fn set_pushes(&mut self, id: &TaskId, known: &Known, pushes: bool) -> Result<(), Fault> {
+        self.writer.heads.insert(id.clone(), Known { pushes, ..*known });
+        if let Some(touched) = self.touched.get_mut(&known.number) {
+            touched.known.pushes = pushes;
+        }
+        self.writer.statements.set_pushes.execute(params![known.number, pushes])?;
+        Ok(())
+    }
+
     /// Writes the rows that commits share.
     pub(super) fn finish(mut self) -> Result<(), Fault> {
         for (scope, counts) in std::mem::take(&mut self.scopes) {
@@ -262,6 +283,10 @@ impl<'w, 'c, 'b> Batch<'w, 'c, 'b> {
         }
         let named = self.write_contexts()?;
         for touched in std::mem::take(&mut self.touched).into_values() {
+            if let Some(now) = touched.appended.filter(|_| touched.known.pushes) {
+                let row = params![touched.id.as_str(), int(touched.known.last_sequence), now.unix_millis()];
+                self.writer.statements.push_appended.execute(row)?;
+            }
             self.write_task(touched, &named)?;
         }
         if let Some(now) = self.now.filter(|_| self.accepted > 0) {
@@ -291,7 +316,7 @@ impl<'w, 'c, 'b> Batch<'w, 'c, 'b> {
     }
 
     fn write_task(&mut self, touched: Touched<'b>, named: &BTreeMap<(i64, &'b ContextId), i64>) -> Result<(), Fault> {
-        let Touched { id, is_new, head, renewed, mut known } = touched;
+        let Touched { id, is_new, head, renewed, mut known, .. } = touched;
         let Some(Changed { head, failures }) = head else {
             let (sequence, history) = (int(known.last_sequence), int(known.history));
             if renewed {
@@ -367,6 +392,7 @@ impl<'w, 'c, 'b> Batch<'w, 'c, 'b> {
             failures,
             layout::write_worker(&head.worker),
             Compaction::of_head(head.state, known.last_sequence),
+            known.pushes,
         ])?;
         // Undoes the batch; its commits are then made one by one, with a look before.
         if inserted == 0 { Err(StoreError::Conflict { task: id.clone() }.into()) } else { Ok(()) }

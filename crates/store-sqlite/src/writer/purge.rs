@@ -84,10 +84,11 @@ impl Writer<'_> {
     /// Removes the narrow rows of a task, if it is one that may go. Answers whether it was.
     fn remove_task(&mut self, number: i64, state: TaskState, before: Timestamp) -> Result<bool, Fault> {
         let wanted = params![number, state.number(), layout::ceil_millis(before)];
-        let read =
-            |row: &rusqlite::Row<'_>| Ok((row.get::<_, String>(0)?, row.get::<_, i64>(1)?, row.get::<_, i64>(2)?));
+        let read = |row: &rusqlite::Row<'_>| {
+            Ok((row.get::<_, String>(0)?, row.get::<_, i64>(1)?, row.get::<_, i64>(2)?, row.get::<_, bool>(3)?))
+        };
         let found = self.statements.ended_task.query_row(wanted, read).optional()?;
-        let Some((id, scope, context)) = found.filter(|_| state.is_terminal()) else { return Ok(false) };
+        let Some((id, scope, context, pushes)) = found.filter(|_| state.is_terminal()) else { return Ok(false) };
         let id = TaskId::new(id).map_err(|error| longhaul_store::StoreError::corrupt(format!("an id: {error}")))?;
         self.heads.remove(&id);
         let less = |other: i32| if other == state.number() { -1_i64 } else { 0 };
@@ -101,6 +102,10 @@ impl Writer<'_> {
         self.statements.remove_status.execute([number])?;
         self.statements.remove_metadata.execute([number])?;
         self.statements.remove_checkpoint.execute([number])?;
+        if pushes {
+            self.statements.remove_push_configs.execute([id.as_str()])?;
+            self.statements.remove_dead_of_task.execute([id.as_str()])?;
+        }
         Ok(true)
     }
 

@@ -35,6 +35,8 @@ pub(super) struct Known {
     pub(super) history: u64,
     /// Whether the status has a message.
     pub(super) status: bool,
+    /// Whether the task has push configs.
+    pub(super) pushes: bool,
 }
 
 impl Known {
@@ -52,6 +54,7 @@ impl Known {
             last_sequence: 0,
             history: 0,
             status: false,
+            pushes: false,
         }
     }
 
@@ -211,6 +214,15 @@ impl<'c> Writer<'c> {
         Ok(number)
     }
 
+    /// The number of a scope, if there is one.
+    pub(super) fn known_scope(&mut self, scope: &Scope) -> Result<Option<i64>, Fault> {
+        if let Some(number) = self.scopes.get(scope) {
+            return Ok(Some(number));
+        }
+        let names = params![scope.tenant.as_str(), scope.owner.as_str()];
+        Ok(self.statements.find_scope.query_row(names, |row| row.get(0)).optional()?)
+    }
+
     /// A number for a new task. None is ever given out twice, though its task be removed.
     pub(super) fn take_number(&mut self) -> Result<i64, Fault> {
         let number = self.next_number;
@@ -245,6 +257,7 @@ impl<'c> Writer<'c> {
             history: layout::count(row.get(8)?, "the history of a task")?,
             status: row.get(9)?,
             due_at: row.get(10)?,
+            pushes: row.get(11)?,
         };
         drop(rows);
         self.heads.insert(task_id.clone(), known);
