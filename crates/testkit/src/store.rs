@@ -1,3 +1,5 @@
+mod push;
+
 use std::collections::{HashMap, VecDeque};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
@@ -35,6 +37,11 @@ pub enum Operation {
     GiveBack,
     Marks,
     Compact,
+    PushConfigs,
+    ClaimDeliveries,
+    SettleDelivery,
+    NextDelivery,
+    PushHost,
     Other,
 }
 

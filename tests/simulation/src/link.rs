@@ -18,6 +18,8 @@ use crate::bells::Ear;
 use crate::store::{Mutation, Shared, Writer, give_way};
 use crate::{Dice, Weather};
 
+mod push;
+
 #[derive(Debug)]
 pub(crate) struct Link {
     instance: u64,
@@ -54,6 +56,8 @@ struct Plan {
 enum Call {
     Commit,
     Renew,
+    /// A change of push configs or of what is delivered to them.
+    Push,
     Read,
 }
 
@@ -124,7 +128,7 @@ impl Link {
         };
         let (before, after) = (slow(weather.slow_permille), slow(weather.slow_permille / 2));
         let fails = match call {
-            Call::Commit => weather.fails_permille,
+            Call::Commit | Call::Push => weather.fails_permille,
             Call::Renew if now < *renewals_fail_until => 1000,
             Call::Renew => weather.fails_permille,
             Call::Read => weather.fails_permille / 3,
@@ -182,6 +186,15 @@ impl Link {
         work: impl Future<Output = Result<T, StoreError>> + Send + 'static,
     ) -> Result<T, StoreError> {
         self.call(Call::Read, name, Reading { link: self, name, work: Box::pin(work) }).await
+    }
+
+    /// Changes what is pushed, by what `work` makes of the store: it may be made, and its answer be lost.
+    async fn write<T: Send + 'static>(
+        &self,
+        name: &'static str,
+        work: impl Future<Output = Result<T, StoreError>> + Send + 'static,
+    ) -> Result<T, StoreError> {
+        self.call(Call::Push, name, Reading { link: self, name, work: Box::pin(work) }).await
     }
 
     fn parts(&self) -> (Arc<Shared>, Writer) {
