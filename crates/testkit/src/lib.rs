@@ -8,6 +8,7 @@ mod agent;
 mod clock;
 mod gate;
 mod ids;
+mod push;
 mod send;
 mod store;
 
@@ -15,5 +16,6 @@ pub use agent::{Run, RunFuture, ScriptedAgent, Step, end_of, piece};
 pub use clock::ManualClock;
 pub use gate::Gate;
 pub use ids::CountedIds;
+pub use push::{PlainVault, ScriptedCourier, VerdictFuture};
 pub use send::{SendBuilder, send};
 pub use store::{Fault, FaultStore, Operation};

@@ -19,6 +19,7 @@ pub fn send(text: impl Into<String>) -> SendBuilder {
         request: TurnRequest::default(),
         history: HistoryLimit::All,
         return_immediately: false,
+        push: None,
     }
 }
 
@@ -30,6 +31,7 @@ pub struct SendBuilder {
     request: TurnRequest,
     history: HistoryLimit,
     return_immediately: bool,
+    push: Option<wire::TaskPushNotificationConfig>,
 }
 
 impl SendBuilder {
@@ -89,11 +91,18 @@ impl SendBuilder {
         self
     }
 
+    /// Wants the task's events to be pushed.
+    #[must_use]
+    pub fn pushing(mut self, config: wire::TaskPushNotificationConfig) -> Self {
+        self.push = Some(config);
+        self
+    }
+
     /// The send, checked.
     #[must_use]
     pub fn build(self) -> SendRequest {
-        let Self { scope, message, request, history, return_immediately } = self;
+        let Self { scope, message, request, history, return_immediately, push } = self;
         let message = Message::new(message).expect("a test sends a valid message");
-        SendRequest { scope, message, request, history, return_immediately, push: None }
+        SendRequest { scope, message, request, history, return_immediately, push }
     }
 }
