@@ -2,7 +2,9 @@
 
 mod configs;
 mod courier;
+mod delivery;
 mod operator;
+mod places;
 mod sender;
 
 pub(crate) use self::configs::too_many_pushes;
