@@ -24,7 +24,7 @@ const FILE_BYTES_MAX: u64 = 16 * 1024;
 
 /// The keys at hand: one that seals, and those before it, which only open.
 ///
-/// As text it is one key a line, the current one first; lines that begin with `#` say something to people.
+/// As text it is one key a line, or several divided by commas, the current one first. Lines that begin with `#` are for people.
 #[derive(Clone, Debug)]
 pub struct Keys {
     current: Key,
@@ -170,7 +170,7 @@ impl FromStr for Keys {
 
     fn from_str(text: &str) -> Result<Self, InvalidKey> {
         let lines = text.lines().map(str::trim).filter(|line| !line.is_empty() && !line.starts_with('#'));
-        let mut keys = lines.map(str::parse).collect::<Result<Vec<Key>, _>>()?;
+        let mut keys = lines.flat_map(|line| line.split(',')).map(str::parse).collect::<Result<Vec<Key>, _>>()?;
         if keys.is_empty() || keys.len() > KEYS_MAX {
             return Err(InvalidKey);
         }

@@ -156,6 +156,8 @@ fn a_key_file_has_its_current_key_first() {
     let both = Keys::read(&path).unwrap();
     assert_eq!(both.current_id(), new.id());
     assert!(both.knows(&old.fingerprint()));
+    let in_one_line: Keys = format!("{},{}", *new.to_text(), text.trim()).parse().unwrap();
+    assert!(in_one_line.current_id() == new.id() && in_one_line.knows(&old.fingerprint()));
     std::fs::write(&path, "# nothing\n").unwrap();
     assert!(matches!(Keys::read(&path), Err(KeyFileError::Content { .. })));
 }

@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use crate::support::{
-    Names, Receiver, Step, TIMEOUT, attempt, config, dead_port, delivery, guard, now, ok, sender, status, until,
+    Names, Receiver, Step, Stuck, TIMEOUT, attempt, config, dead_port, delivery, guard, now, ok, sender, status, until,
 };
 use longhaul_push::guard::Kind;
 use longhaul_push::sender::{Failure, Health, SystemResolver};
@@ -241,6 +241,12 @@ async fn a_name_without_an_address_is_tried_again() {
     let answer = |names| async move { sender(&names, config()).send(&delivery("http://gone.test/"), now()).await };
     assert_eq!(answer(Names::new(&[])).await, retry(Failure::Resolve("no such name".to_owned())));
     assert_eq!(answer(Names::new(&[&[]])).await, retry(Failure::NoAddress));
+}
+
+#[tokio::test]
+async fn a_lookup_that_never_ends_is_cut_by_the_time_limit() {
+    let sender = Sender::with_resolver(config(), guard(&[]), Arc::new(Stuck)).unwrap();
+    assert_eq!(sender.send(&delivery("http://stuck.test/"), now()).await, retry(Failure::Timeout));
 }
 
 #[tokio::test]
