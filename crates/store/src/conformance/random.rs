@@ -19,8 +19,12 @@ use crate::{
     Store, StoreError,
 };
 
+mod push;
+
+use self::push::{Hands, PushStep};
+
 const CASES: usize = 32;
-const STEPS_MAX: usize = 60;
+const STEPS_MAX: usize = 90;
 const SHRINKS_MAX: usize = 200;
 const TASKS: usize = 4;
 
@@ -38,6 +42,7 @@ enum Step {
     Forgotten { age: u8 },
     List { context: Option<usize>, state: Option<usize>, age: Option<u8>, page_size: usize },
     Look { task: usize, sequence: u64, latest: usize },
+    Push(PushStep),
 }
 
 fn steps() -> impl Strategy<Value = Vec<Step>> {
@@ -59,6 +64,7 @@ fn steps() -> impl Strategy<Value = Vec<Step>> {
         2 => (proptest::option::of(0..3_usize), proptest::option::of(0..8_usize), any::<Option<u8>>(), 1..4_usize)
             .prop_map(|(context, state, age, page_size)| Step::List { context, state, age, page_size }),
         2 => (task, 0..20_u64, 0..4_usize).prop_map(|(task, sequence, latest)| Step::Look { task, sequence, latest }),
+        16 => push::steps().prop_map(Step::Push),
     ];
     vec(step, 1..=STEPS_MAX)
 }
@@ -95,6 +101,7 @@ struct Pair {
     memory: MemoryStore,
     millis: i64,
     messages: usize,
+    hands: Hands,
 }
 
 /// What the engine can tell apart in a refusal.
@@ -136,10 +143,12 @@ fn same<T: Debug + PartialEq>(
 
 impl Pair {
     async fn run(open: &impl AsyncFn() -> TestStore, steps: &[Step]) -> Result<(), String> {
-        let mut pair = Self { test: open().await, memory: MemoryStore::new(), millis: 0, messages: 0 };
+        let mut pair =
+            Self { test: open().await, memory: MemoryStore::new(), millis: 0, messages: 0, hands: Hands::default() };
         for step in steps {
             pair.step(step).await?;
             pair.compare_due().await?;
+            pair.compare_deliveries().await?;
         }
         for task in 0..TASKS {
             pair.compare_task(task).await?;
@@ -148,6 +157,7 @@ impl Pair {
         for task in 0..TASKS {
             pair.compare_task(task).await?;
         }
+        pair.compare_rest().await?;
         for scope in [of(0), of(1)] {
             pair.compare_list(ListQuery { history: HistoryLimit::All, artifacts: true, ..everything(&scope) }).await?;
         }
@@ -205,6 +215,7 @@ impl Pair {
                     SnapshotQuery { at: Some(sequence), history: HistoryLimit::Latest(latest), artifacts: true };
                 self.compare_snapshot(task, query).await
             }
+            Step::Push(ref step) => self.push(step).await,
         }
     }
 
@@ -227,6 +238,7 @@ impl Pair {
     }
 
     async fn commit(&mut self, what: &str, commit: Commit) -> Result<(), String> {
+        let commit = self.hands.with(commit);
         let answer = self.test.store().commit(commit.clone()).await;
         same(what, answer, self.memory.commit(commit).await)
     }
@@ -342,6 +354,7 @@ impl Pair {
         let ordinals: Vec<u64> = (0..STEPS_MAX as u64).collect();
         same("messages", store.messages(&id, &ordinals).await, memory.messages(&id, &ordinals).await)?;
         let ids = [id.clone()];
+        self.compare_configs(task).await?;
         same("checkpoint", store.checkpoint(&id).await, memory.checkpoint(&id).await)?;
         same("marks", store.marks(&ids).await, memory.marks(&ids).await)?;
         for message in (0..4).map(|n| message_id(&format!("known-{n}"))) {
