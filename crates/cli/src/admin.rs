@@ -11,6 +11,6 @@ mod socket;
 
 pub use client::{AskError, ask, hello};
 pub use perform::perform;
-pub use protocol::{Answer, Operation, StateName};
+pub use protocol::{Answer, DeadRow, Operation, StateName};
 pub use server::AdminServer;
 pub use socket::FILE_NAME;

@@ -28,6 +28,13 @@ server that opens the file does it. docs/operations.md says more.
 
 Exit codes: 0 the tables are up to date, 1 they are not, 2 the command line or the configuration is wrong.";
 
+const ROTATE: &str = "\
+The keys are those of the server that holds the folder, as it read them when it started; otherwise those of the settings
+(push.key_file, LONGHAUL_PUSH_KEY, or push.key in the folder), one a line, the new one first and those before it below.
+docs/operations.md says how a key is replaced.
+
+Exit codes: 0 every secret is sealed with the new key, 1 not every one is, 2 the command line or the configuration is wrong.";
+
 const DEMO: &str = "\
 The words at the beginning of a message choose what happens; they combine (stubborn slow 60):
   echo        one artifact with the message's parts, then COMPLETED; so does any text that is none of these words
@@ -73,6 +80,9 @@ pub enum Command {
     /// Remove tasks that have ended, and give their disk space back
     #[command(after_help = OPERATOR)]
     Purge(PurgeFlags),
+    /// Push notifications: what was given up, what waits, and the key that seals their secrets
+    #[command(subcommand)]
+    Push(PushCommand),
     /// Make the tables in a PostgreSQL database, or bring them up to date
     #[command(after_help = MIGRATE)]
     Migrate(OperatorFlags),
@@ -130,6 +140,49 @@ pub struct PurgeFlags {
     pub operator: OperatorFlags,
 }
 
+/// What to do about push notifications.
+#[derive(Debug, Subcommand)]
+pub enum PushCommand {
+    /// List deliveries that were given up
+    #[command(after_help = OPERATOR)]
+    Dead(DeadFlags),
+    /// Send deliveries again that were given up
+    #[command(after_help = OPERATOR)]
+    Retry(RetryFlags),
+    /// Count what waits to be delivered, and what was given up
+    #[command(after_help = OPERATOR)]
+    Backlog(OperatorFlags),
+    /// Seal the secrets of all push configs anew, with the first of the keys at hand
+    #[command(after_help = ROTATE)]
+    RotateKey(OperatorFlags),
+}
+
+/// Flags of `push dead`.
+#[derive(Args, Debug)]
+pub struct DeadFlags {
+    /// Only those of this task
+    #[arg(long, value_name = "TASK")]
+    task: Option<String>,
+    #[command(flatten)]
+    pub operator: OperatorFlags,
+}
+
+/// Flags of `push retry`.
+#[derive(Args, Debug)]
+pub struct RetryFlags {
+    /// Those of this task
+    #[arg(value_name = "TASK", required_unless_present = "all", conflicts_with = "all")]
+    task_id: Option<String>,
+    /// Only those of this push config of it
+    #[arg(value_name = "CONFIG")]
+    config_id: Option<String>,
+    /// Those of all tasks
+    #[arg(long)]
+    all: bool,
+    #[command(flatten)]
+    pub operator: OperatorFlags,
+}
+
 /// Flags of each operator's command.
 #[derive(Args, Debug)]
 pub struct OperatorFlags {
@@ -143,7 +196,7 @@ pub struct OperatorFlags {
     #[arg(long, value_name = "FILE")]
     pub config: Option<PathBuf>,
     /// What stdout is for: people, or programs
-    #[arg(long, value_name = "FORM", value_enum, default_value = "text")]
+    #[arg(long, short = 'o', value_name = "FORM", value_enum, default_value = "text")]
     pub output: OutputForm,
 }
 
@@ -197,6 +250,12 @@ pub struct CommonFlags {
     /// Configuration file [default: ./longhaul.toml, if it is there]
     #[arg(long, value_name = "FILE")]
     pub config: Option<PathBuf>,
+    /// Hosts and networks inside that push notifications may go to, such as hooks.internal,10.0.0.0/8 [default: none]
+    #[arg(long, value_name = "HOST,…")]
+    push_allow: Option<String>,
+    /// Send push notifications to http:// as well, not only to https://
+    #[arg(long)]
+    push_allow_http: bool,
     /// The URL that the card names, without a path [default: http:// and the address bound]
     #[arg(long, value_name = "URL")]
     public_url: Option<String>,
@@ -241,6 +300,29 @@ impl PurgeFlags {
     }
 }
 
+impl PushCommand {
+    /// What is asked for.
+    pub fn operation(&self) -> Operation {
+        match self {
+            Self::Dead(flags) => Operation::PushDead { task_id: flags.task.clone() },
+            Self::Retry(RetryFlags { task_id, config_id, .. }) => {
+                Operation::PushRetry { task_id: task_id.clone(), config_id: config_id.clone() }
+            }
+            Self::Backlog(_) => Operation::PushBacklog,
+            Self::RotateKey(_) => Operation::PushRotateKey,
+        }
+    }
+
+    /// Where the store is.
+    pub fn operator(&self) -> &OperatorFlags {
+        match self {
+            Self::Dead(flags) => &flags.operator,
+            Self::Retry(flags) => &flags.operator,
+            Self::Backlog(flags) | Self::RotateKey(flags) => flags,
+        }
+    }
+}
+
 impl OperatorFlags {
     /// The flags as a layer of settings.
     pub fn layer(&self) -> Layer {
@@ -264,6 +346,8 @@ impl CommonFlags {
             "--data" => &self.data,
             "--store" => &self.store,
             "--worker-name" => &self.worker_name,
+            "--push-allow" => &self.push_allow,
+            "--push-allow-http" => return self.push_allow_http.then(|| (flag, "true".to_owned())),
             "--public-url" => &self.public_url,
             "--log" => &self.log,
             "--log-format" => &self.log_format,

@@ -1,5 +1,5 @@
 //! The `longhaul` binary: `serve` puts a command behind A2A, `demo-server` serves a built-in agent, `config` shows what
-//! is set; `resume`, `reclaim`, `purge` and `migrate` are for operators.
+//! is set; `resume`, `reclaim`, `purge`, `push` and `migrate` are for operators.
 
 mod admin;
 mod agents;
@@ -7,6 +7,7 @@ mod arguments;
 mod failure;
 mod migrate;
 mod operator;
+mod push;
 mod serve;
 mod settings;
 mod store;
@@ -55,6 +56,7 @@ fn run(command: &Command) -> anyhow::Result<()> {
         Command::Resume(flags) => operate(&flags.operator, flags.operation()),
         Command::Reclaim(flags) => operate(&flags.operator, flags.operation()),
         Command::Purge(flags) => operate(&flags.operator, flags.operation()),
+        Command::Push(command) => operate(command.operator(), command.operation()),
     }
 }
 
@@ -64,7 +66,7 @@ fn settings(config: Option<&Path>, flags: &Layer) -> Result<Settings, ConfigErro
 
 fn operate(flags: &OperatorFlags, operation: Operation) -> anyhow::Result<()> {
     let settings = settings(flags.config.as_deref(), &flags.layer())?;
-    let done = operator::run(&settings.store, operation)?;
+    let done = operator::run(&settings, operation)?;
     match flags.output {
         OutputForm::Text => print_to_stdout(&done.text()),
         OutputForm::Json => print_to_stdout(&done.json()?),

@@ -11,9 +11,10 @@ use async_trait::async_trait;
 use longhaul_engine::{Agent, AgentError, Config, Engine, EngineParts, Outcome, RandomIds, Turn};
 use longhaul_store_sqlite::OpenError;
 
-use crate::admin::{Answer, AskError, FILE_NAME, Operation, ask, hello, perform};
+use crate::admin::{Answer, AskError, DeadRow, FILE_NAME, Operation, ask, hello, perform};
 use crate::failure::Attempt;
-use crate::settings::{ConfigError, StoreKind, StoreSettings};
+use crate::push;
+use crate::settings::{ConfigError, Settings, StoreKind};
 use crate::store::{Opened, database, existing, not_opened};
 
 use table::Table;
@@ -46,7 +47,8 @@ enum Way {
 /// # Errors
 ///
 /// When it was not done, with the next step.
-pub fn run(store: &StoreSettings, operation: Operation) -> anyhow::Result<Done> {
+pub fn run(settings: &Settings, operation: Operation) -> anyhow::Result<Done> {
+    let store = &settings.store;
     if store.kind == StoreKind::Memory {
         let hint =
             "it is for the store of a folder or a database: set store.kind to sqlite, or to the database's address";
@@ -60,9 +62,9 @@ pub fn run(store: &StoreSettings, operation: Operation) -> anyhow::Result<Done> 
         match &store.kind {
             StoreKind::Postgres(url) => {
                 let opened = database(url, &store.postgres).await?;
-                Ok((on_the_store(opened, operation.clone()).await?, Way::Database))
+                Ok((on_the_store(settings, opened, operation.clone()).await?, Way::Database))
             }
-            StoreKind::Sqlite | StoreKind::Memory => in_the_folder(store, operation.clone()).await,
+            StoreKind::Sqlite | StoreKind::Memory => in_the_folder(settings, operation.clone()).await,
         }
     })?;
     match answer {
@@ -78,7 +80,8 @@ pub fn run(store: &StoreSettings, operation: Operation) -> anyhow::Result<Done> 
 }
 
 /// Asks the server that holds the folder, or works on it when nobody does.
-async fn in_the_folder(store: &StoreSettings, operation: Operation) -> anyhow::Result<(Answer, Way)> {
+async fn in_the_folder(settings: &Settings, operation: Operation) -> anyhow::Result<(Answer, Way)> {
+    let store = &settings.store;
     let directory = &store.data;
     let mut tries = 0;
     loop {
@@ -88,7 +91,7 @@ async fn in_the_folder(store: &StoreSettings, operation: Operation) -> anyhow::R
             Err(error) => error,
         };
         match existing(store) {
-            Ok(opened) => return Ok((on_the_store(opened, operation).await?, Way::Folder)),
+            Ok(opened) => return Ok((on_the_store(settings, opened, operation).await?, Way::Folder)),
             // It may be about to listen.
             Err(OpenError::Held { .. }) if matches!(silence, AskError::Nobody(_)) && tries < STARTING_TRIES => {
                 tries += 1;
@@ -127,15 +130,23 @@ fn held(directory: &Path, pid: Option<u32>, silence: AskError) -> anyhow::Error 
 }
 
 /// Works on a store with an engine that is never started: no turn runs. Closing the store sends what rings other instances.
-async fn on_the_store(opened: Opened, operation: Operation) -> anyhow::Result<Answer> {
+async fn on_the_store(settings: &Settings, opened: Opened, operation: Operation) -> anyhow::Result<Answer> {
     let Opened { store, clock } = opened;
-    let engine = Engine::new(EngineParts {
+    // Only for this is a key needed.
+    let setup = match operation {
+        Operation::PushRotateKey => Some(push::for_operator(&settings.push, &settings.store, &clock)?),
+        _ => None,
+    };
+    let mut engine = Engine::new(EngineParts {
         store,
         agent: Arc::new(NoAgent),
         clock,
         ids: Arc::new(RandomIds::default()),
         config: Config::default(),
     });
+    if let Some(setup) = setup {
+        engine = engine.with_push(setup.parts());
+    }
     let answer = perform(&engine, operation).await;
     engine.close().await.context(Attempt::new("cannot close the store in order"))?;
     Ok(answer)
@@ -172,6 +183,14 @@ impl Done {
                 }
                 table.to_string()
             }
+            Answer::PushDead { deliveries, .. } if deliveries.is_empty() => String::new(),
+            Answer::PushDead { deliveries, .. } => dead_table(deliveries).to_string(),
+            Answer::PushBacklog { configs, dead } => {
+                let mut table = Table::new(["WAITING CONFIGS", "DEAD DELIVERIES"]);
+                table.row([&configs.to_string(), &dead.to_string()]);
+                table.to_string()
+            }
+            Answer::PushRetried { .. } | Answer::PushRotated { .. } => String::new(),
             Answer::Resumed | Answer::Hello { .. } | Answer::Refused { .. } => match &self.operation {
                 Operation::Resume { task_id } => format!("{task_id}\n"),
                 _ => String::new(),
@@ -188,6 +207,14 @@ impl Done {
         let json = match (&self.answer, &self.operation) {
             (Answer::Reclaimed { tasks, .. }, _) => serde_json::to_string(tasks),
             (Answer::Purged { states }, _) => serde_json::to_string(states),
+            (Answer::PushDead { deliveries, .. }, _) => serde_json::to_string(deliveries),
+            (Answer::PushRetried { retried }, _) => serde_json::to_string(&serde_json::json!({ "retried": retried })),
+            (Answer::PushBacklog { configs, dead }, _) => {
+                serde_json::to_string(&serde_json::json!({ "configs": configs, "dead": dead }))
+            }
+            (Answer::PushRotated { resealed }, _) => {
+                serde_json::to_string(&serde_json::json!({ "resealed": resealed }))
+            }
             (_, Operation::Resume { task_id }) => serde_json::to_string(&serde_json::json!({ "taskId": task_id })),
             _ => Ok("null".to_owned()),
         };
@@ -206,6 +233,20 @@ impl Done {
             (Answer::Purged { states }, _) => {
                 Some(format!("{} removed", tasks_of(states.iter().map(|purged| purged.removed).sum())))
             }
+            (Answer::PushDead { deliveries, more }, _) => {
+                let rest = if *more { ", and more that are not shown" } else { "" };
+                Some(format!("{} given up{rest}", counted(deliveries.len() as u64, "delivery", "deliveries")))
+            }
+            (Answer::PushRetried { retried }, _) => {
+                let what = match self.way {
+                    Way::Server | Way::Database => "sent again",
+                    Way::Folder => "sent again when a server is started",
+                };
+                Some(format!("{} {what}", counted(*retried, "delivery is", "deliveries are")))
+            }
+            (Answer::PushRotated { resealed }, _) => {
+                Some(format!("the secrets of {} were sealed anew", counted(*resealed, "push config", "push configs")))
+            }
             (Answer::Resumed, _) => Some(match self.way {
                 Way::Server => "the task goes on".to_owned(),
                 Way::Folder => "the task goes on when a server is started".to_owned(),
@@ -216,9 +257,20 @@ impl Done {
     }
 }
 
-fn tasks_of(number: u64) -> String {
-    match number {
-        1 => "1 task".to_owned(),
-        number => format!("{number} tasks"),
+fn dead_table(deliveries: &[DeadRow]) -> Table<7> {
+    let mut table = Table::new(["TASK", "CONFIG", "EVENT", "ATTEMPTS", "GIVEN UP", "URL", "WHY"]);
+    for row in deliveries {
+        let (sequence, attempts, died_at) =
+            (row.sequence.to_string(), row.attempts.to_string(), row.died_at.to_string());
+        table.row([&row.task_id, &row.config_id, &sequence, &attempts, &died_at, &row.url, &row.why]);
     }
+    table
+}
+
+fn tasks_of(number: u64) -> String {
+    counted(number, "task", "tasks")
+}
+
+fn counted(number: u64, one: &str, many: &str) -> String {
+    format!("{number} {}", if number == 1 { one } else { many })
 }

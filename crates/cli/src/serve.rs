@@ -13,7 +13,10 @@ use tracing_subscriber::EnvFilter;
 use crate::admin::AdminServer;
 use crate::agents::{CommandSpec, DemoAgent, ExecAgent, ExecJsonlAgent};
 use crate::failure::Attempt;
-use crate::settings::{AgentCommand, ConfigError, LogFormat, LogSettings, ServedAgent, Settings, StoreKind, resolve};
+use crate::push;
+use crate::settings::{
+    AgentCommand, ConfigError, LogFormat, LogSettings, PushOffer, ServedAgent, Settings, StoreKind, resolve,
+};
 use crate::store::{self, Opened, PASSWORD_VARIABLE};
 
 /// Which agent is to be served.
@@ -49,10 +52,16 @@ async fn serve(served: Served, settings: Settings) -> anyhow::Result<()> {
         }
         opened = store::open(&settings.store) => opened?,
     };
+    let setup = push::set_up(&settings.push, &settings.store, &clock)?;
     let parts =
         EngineParts { store, agent, clock, ids: Arc::new(RandomIds::default()), config: settings.engine(card_of) };
-    let engine = Engine::new(parts);
-    let config = server_config(&settings, card_of);
+    let mut engine = Engine::new(parts);
+    if let Some(setup) = &setup {
+        engine = engine.with_push(setup.parts());
+        push::check_key(&engine, &settings.push, &settings.store).await?;
+    }
+    let push_offer = if setup.is_some() { PushOffer::Sent } else { PushOffer::Off };
+    let config = server_config(&settings, card_of, push_offer);
     let server = Server::bind(address, config, engine.clone()).await.map_err(bind_failed)?;
     engine.start().await.context(Attempt::new("cannot start the engine"))?;
     let admin = open_admin(&settings, &engine);
@@ -64,6 +73,12 @@ async fn serve(served: Served, settings: Settings) -> anyhow::Result<()> {
         shutdown.cancel();
         signals.next().await;
     };
+    let tidy = async {
+        match &setup {
+            Some(setup) => setup.tidy().await,
+            None => std::future::pending().await,
+        }
+    };
     tokio::select! {
         biased;
         ended = server.run(shutdown.clone()) => ended.context(Attempt::new("cannot end in order"))?,
@@ -71,6 +86,7 @@ async fn serve(served: Served, settings: Settings) -> anyhow::Result<()> {
             tracing::warn!("a second signal came, ending at once");
             std::process::exit(1);
         }
+        () = tidy => {}
     }
     // While the store is held: the next holder has a socket of the same name.
     if let Some(admin) = admin {
@@ -125,7 +141,7 @@ fn agent(served: Served, settings: &Settings) -> Result<(Arc<dyn Agent>, ServedA
     }
 }
 
-fn server_config(settings: &Settings, served: ServedAgent<'_>) -> ServerConfig {
+fn server_config(settings: &Settings, served: ServedAgent<'_>, push: PushOffer) -> ServerConfig {
     let server = &settings.server;
     ServerConfig {
         public_url: server.public_url.as_ref().map(|url| url.trim_end_matches('/').to_owned()),
@@ -137,7 +153,7 @@ fn server_config(settings: &Settings, served: ServedAgent<'_>) -> ServerConfig {
         header_timeout: server.header_timeout,
         drain_timeout: server.drain_timeout,
         card_max_age: server.card_max_age,
-        ..ServerConfig::new(settings.card.to_card(served))
+        ..ServerConfig::new(settings.card.to_card(served, push))
     }
 }
 

@@ -8,6 +8,7 @@ mod error;
 mod file;
 mod layer;
 mod print;
+mod push;
 mod section;
 mod store;
 
@@ -17,13 +18,15 @@ use std::time::Duration;
 
 use longhaul_engine::{DedupMode, Retention};
 
-pub use card::{CardSettings, ServedAgent};
+pub use card::{CardSettings, PushOffer, ServedAgent};
 pub use database_url::DatabaseUrl;
 pub use duration::parse as parse_duration;
 pub use error::ConfigError;
 pub use file::{FILE_NAME, Source};
 use layer::WORKER_NAME_MAX;
 pub use layer::{Layer, resolve};
+use push::PushLayer;
+pub use push::{Kept, PushSettings};
 pub use store::{PostgresSettings, StoreKind, StoreSettings};
 
 /// Everything that can be set.
@@ -35,6 +38,8 @@ pub struct Settings {
     pub store: StoreSettings,
     /// `[agent]`
     pub agent: AgentSettings,
+    /// `[push]`
+    pub push: PushSettings,
     /// `[card]`
     pub card: CardSettings,
     /// `[retention]`
@@ -260,7 +265,7 @@ impl Settings {
 
     /// The engine's part of it.
     pub fn engine(&self, served: ServedAgent<'_>) -> longhaul_engine::Config {
-        let (agent, retention) = (&self.agent, &self.retention);
+        let (agent, push, retention) = (&self.agent, &self.push, &self.retention);
         longhaul_engine::Config {
             worker_name: self.worker_name(),
             workers_max: self.workers_max(served),
@@ -281,6 +286,9 @@ impl Settings {
             dedup: agent.dedup,
             dedup_window: agent.dedup_window,
             input_modes: self.card.all_input_modes(served),
+            push_configs_max: push.configs_max,
+            push_in_flight_max: push.in_flight_max,
+            push_host_max: push.host_max,
             ..longhaul_engine::Config::default()
         }
     }

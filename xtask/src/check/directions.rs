@@ -87,6 +87,7 @@ const RULES: &[Rule] = &[
             "longhaul-store-sqlite",
             "longhaul-store-postgres",
             "longhaul-engine",
+            "longhaul-push",
             "longhaul-server",
             "longhaul-client",
         ],

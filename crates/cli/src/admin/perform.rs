@@ -1,5 +1,7 @@
 //! Carries out what operators ask for.
 
+mod push;
+
 use std::error::Error;
 use std::time::Duration;
 
@@ -25,6 +27,12 @@ pub async fn perform(engine: &Engine, operation: Operation) -> Answer {
             Ok(states) => purge(engine, states, Duration::from_millis(older_than_ms)).await,
             Err(refused) => refused,
         },
+        Operation::PushDead { task_id } => push::dead(engine, task_id.as_deref()).await,
+        Operation::PushRetry { task_id, config_id } => {
+            push::retry(engine, task_id.as_deref(), config_id.as_deref()).await
+        }
+        Operation::PushBacklog => push::backlog(engine).await,
+        Operation::PushRotateKey => push::rotate_key(engine).await,
     }
 }
 
@@ -88,7 +96,7 @@ async fn purge(engine: &Engine, mut states: Vec<TaskState>, older_than: Duration
 }
 
 /// An error with its causes: it goes to the operator, who may know them.
-fn refused(error: &EngineError, hint: Option<&str>) -> Answer {
+pub(super) fn refused(error: &EngineError, hint: Option<&str>) -> Answer {
     let mut message = error.to_string();
     let mut cause = error.source();
     while let Some(next) = cause {

@@ -15,6 +15,8 @@ pub const REQUEST_BYTES_MAX: usize = 64 * 1024;
 pub const ANSWER_BYTES_MAX: usize = 64 * 1024 * 1024;
 /// How many tasks an answer lists. What is longer is only counted.
 pub const TASKS_MAX: usize = 50_000;
+/// How many dead deliveries an answer lists.
+pub const DEAD_MAX: usize = 10_000;
 /// How long it may take to send or read a request, or to say hello.
 pub const REQUEST_TIME_MAX: Duration = Duration::from_secs(5);
 
@@ -54,6 +56,22 @@ pub enum Operation {
         /// Only tasks in these states; empty: in any that is terminal.
         states: Vec<StateName>,
     },
+    /// Lists deliveries that were given up.
+    PushDead {
+        /// Only those of this task.
+        task_id: Option<String>,
+    },
+    /// Has deliveries sent again that were given up.
+    PushRetry {
+        /// Only those of this task.
+        task_id: Option<String>,
+        /// Only those of this config of it.
+        config_id: Option<String>,
+    },
+    /// Counts what waits to be delivered.
+    PushBacklog,
+    /// Seals the secrets of push configs anew.
+    PushRotateKey,
 }
 
 /// An answer as it is sent.
@@ -88,6 +106,30 @@ pub enum Answer {
         /// By state.
         states: Vec<PurgedState>,
     },
+    /// These deliveries were given up.
+    PushDead {
+        /// By task, config and sequence.
+        deliveries: Vec<DeadRow>,
+        /// Whether there are more.
+        more: bool,
+    },
+    /// So many deliveries are sent again.
+    PushRetried {
+        /// How many.
+        retried: u64,
+    },
+    /// So much waits.
+    PushBacklog {
+        /// Configs that have an event to be delivered, now or later.
+        configs: u64,
+        /// Deliveries that were given up and are kept.
+        dead: u64,
+    },
+    /// All secrets are sealed with the current key.
+    PushRotated {
+        /// How many were sealed anew.
+        resealed: u64,
+    },
     /// It was not done.
     Refused {
         /// Why not.
@@ -110,6 +152,28 @@ pub struct ReclaimedTask {
     /// Since when.
     pub since: Timestamp,
     /// Why it was given up.
+    pub why: String,
+}
+
+/// A delivery that was given up.
+#[derive(Clone, Debug, Deserialize, PartialEq, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct DeadRow {
+    /// Whose task it is.
+    pub tenant: String,
+    /// The task.
+    pub task_id: String,
+    /// The push config.
+    pub config_id: String,
+    /// The sequence of the event.
+    pub sequence: u64,
+    /// Where it goes.
+    pub url: String,
+    /// How often it was tried.
+    pub attempts: u32,
+    /// When it was given up.
+    pub died_at: Timestamp,
+    /// Why.
     pub why: String,
 }
 

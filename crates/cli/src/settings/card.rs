@@ -21,6 +21,15 @@ pub enum ServedAgent<'a> {
     Demo,
 }
 
+/// Whether a server sends push notifications.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub enum PushOffer {
+    /// It does.
+    Sent,
+    /// It does not.
+    Off,
+}
+
 /// What the card says. `None` and empty lists stand for the defaults.
 #[derive(Clone, Debug, PartialEq)]
 pub struct CardSettings {
@@ -42,6 +51,8 @@ pub struct CardSettings {
     pub output_modes: Vec<String>,
     /// Whether streams are offered.
     pub streaming: bool,
+    /// Whether the card says that push notifications are sent, where they are.
+    pub push_notifications: bool,
     /// Whether the card lists the gRPC interface.
     pub grpc: bool,
     /// What it can do.
@@ -62,6 +73,7 @@ impl Default for CardSettings {
             input_modes: Vec::new(),
             output_modes: Vec::new(),
             streaming: true,
+            push_notifications: true,
             grpc: true,
             skills: Vec::new(),
             extensions: Vec::new(),
@@ -92,6 +104,7 @@ impl CardSettings {
         set_modes(&mut section, "input_modes", &mut self.input_modes)?;
         set_modes(&mut section, "output_modes", &mut self.output_modes)?;
         section.set_flag("streaming", &mut self.streaming)?;
+        section.set_flag("push_notifications", &mut self.push_notifications)?;
         section.set_flag("grpc", &mut self.grpc)?;
         let skills: Vec<AgentSkill> =
             section.sections("skills")?.into_iter().map(read_skill).collect::<Result<_, _>>()?;
@@ -124,8 +137,8 @@ impl CardSettings {
         self
     }
 
-    /// The card, without its interfaces.
-    pub fn to_card(&self, served: ServedAgent<'_>) -> AgentCard {
+    /// The card, without its interfaces, of a server that sends push notifications or does not.
+    pub fn to_card(&self, served: ServedAgent<'_>, push: PushOffer) -> AgentCard {
         let Self {
             name,
             description,
@@ -147,7 +160,7 @@ impl CardSettings {
             icon_url,
             capabilities: Some(AgentCapabilities {
                 streaming: Some(self.streaming),
-                push_notifications: Some(false),
+                push_notifications: Some(push == PushOffer::Sent && self.push_notifications),
                 extensions: our_extensions().into_iter().chain(self.extensions.iter().cloned()).collect(),
                 extended_agent_card: Some(false),
             }),

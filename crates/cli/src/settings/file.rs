@@ -88,6 +88,7 @@ fn apply(settings: &mut Settings, mut root: Section<'_>) -> Result<(), ConfigErr
     server(&mut settings.server, root.section("server")?)?;
     settings.store.apply(root.section("store")?)?;
     agent(&mut settings.agent, root.section("agent")?)?;
+    settings.push.apply(root.section("push")?)?;
     retention(&mut settings.retention, root.section("retention")?)?;
     log(&mut settings.log, root.section("log")?)?;
     settings.card.apply(root.section("card")?)?;

@@ -1,5 +1,6 @@
 //! What the environment and the flags say.
 
+use std::fmt;
 use std::net::ToSocketAddrs as _;
 use std::path::PathBuf;
 
@@ -7,10 +8,10 @@ use tracing_subscriber::EnvFilter;
 
 use super::file::a_command;
 use super::section::nearest;
-use super::{AgentCommand, ConfigError, LogFormat, Settings, StoreKind};
+use super::{AgentCommand, ConfigError, LogFormat, PushLayer, Settings, StoreKind};
 
-/// One value, and where it was said: `--listen` or `LONGHAUL_LISTEN`.
-#[derive(Clone, Debug, Eq, PartialEq)]
+/// One value, and where it was said: `--listen` or `LONGHAUL_LISTEN`. Its `Debug` form shows no value: it may be a secret.
+#[derive(Clone, Eq, PartialEq)]
 pub struct Said {
     place: &'static str,
     value: String,
@@ -26,6 +27,7 @@ pub struct Layer {
     worker_name: Option<Said>,
     exec: Option<Said>,
     exec_jsonl: Option<Said>,
+    push: PushLayer,
     log: Option<Said>,
     log_format: Option<Said>,
 }
@@ -43,6 +45,7 @@ impl Layer {
             worker_name: said("--worker-name", "LONGHAUL_WORKER_NAME"),
             exec: said("--exec", "LONGHAUL_EXEC"),
             exec_jsonl: said("--exec-jsonl", "LONGHAUL_EXEC_JSONL"),
+            push: PushLayer::of(said),
             log: said("--log", "LONGHAUL_LOG"),
             log_format: said("--log-format", "LONGHAUL_LOG_FORMAT"),
         }
@@ -81,6 +84,7 @@ impl Layer {
         if let Some(command) = self.command()? {
             settings.agent.command = Some(command);
         }
+        self.push.apply(&mut settings.push)?;
         if let Some(said) = &self.log {
             settings.log.level = said.checked(check_filter)?;
         }
@@ -109,7 +113,23 @@ impl Layer {
     }
 }
 
+impl fmt::Debug for Said {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "Said({})", self.place)
+    }
+}
+
 impl Said {
+    /// The flag or the variable.
+    pub fn place(&self) -> &'static str {
+        self.place
+    }
+
+    /// What it says.
+    pub fn value(&self) -> &str {
+        &self.value
+    }
+
     fn checked(&self, check: impl Fn(&str) -> Result<(), String>) -> Result<String, ConfigError> {
         let Self { place, value } = self;
         check(value).map_err(|wanted| {
@@ -118,7 +138,8 @@ impl Said {
         Ok(value.clone())
     }
 
-    fn choice<T: Copy>(&self, choices: &[(&str, T)]) -> Result<T, ConfigError> {
+    /// One of several choices.
+    pub fn choice<T: Copy>(&self, choices: &[(&str, T)]) -> Result<T, ConfigError> {
         let Self { place, value } = self;
         let found = choices.iter().find(|(name, _)| name == value);
         found.map(|(_, choice)| *choice).ok_or_else(|| {

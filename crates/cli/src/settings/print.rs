@@ -9,18 +9,23 @@ use longhaul_store_sqlite::Synchronous;
 use serde_json::Value as Json;
 use toml::{Table, Value};
 
-use super::{AgentCommand, AgentSettings, CardSettings, LogFormat, PostgresSettings, Settings, StoreKind, duration};
+use super::{
+    AgentCommand, AgentSettings, CardSettings, Kept, LogFormat, PostgresSettings, PushSettings, Settings, StoreKind,
+    duration,
+};
 
 /// What stands for a value that may be a secret.
 const HIDDEN: &str = "(not shown)";
 
 impl Settings {
-    /// Writes the settings as TOML. The values of `agent.env` may be secrets and are not shown, nor is the database's password.
+    /// Writes the settings as TOML. The values of `agent.env` may be secrets and are not shown, nor are the database's password,
+    /// and keys and secrets that came by a variable.
     pub fn to_toml(&self) -> String {
         let mut root = Table::new();
         root.insert("server".to_owned(), self.server().into());
         root.insert("store".to_owned(), self.store().into());
         root.insert("agent".to_owned(), agent(&self.agent).into());
+        root.insert("push".to_owned(), push(&self.push).into());
         root.insert("card".to_owned(), card(&self.card).into());
         root.insert("retention".to_owned(), self.retention().into());
         root.insert("log".to_owned(), self.log().into());
@@ -99,6 +104,29 @@ fn postgres(postgres: &PostgresSettings) -> Table {
     table.0
 }
 
+fn push(push: &PushSettings) -> Table {
+    let mut table = Writer::default();
+    let file = |kept: &Option<Kept>| match kept {
+        Some(Kept::File(path)) => path.to_str().map(str::to_owned),
+        Some(Kept::Variable(_)) | None => None,
+    };
+    table.put("enabled", push.enabled);
+    table.list("allow", &push.allow.iter().map(ToString::to_string).collect::<Vec<_>>());
+    table.put("allow_http", push.allow_http);
+    table.optional("key_file", file(&push.key).as_deref());
+    table.optional("signing_secret_file", file(&push.signing_secret).as_deref());
+    table.text("timeout", duration::format(push.timeout));
+    table.text("give_up_after", duration::format(push.give_up_after));
+    table.text("delay_min", duration::format(push.delay_min));
+    table.text("delay_max", duration::format(push.delay_max));
+    table.number("configs_max", push.configs_max);
+    table.number("in_flight_max", push.in_flight_max);
+    table.number("host_max", push.host_max);
+    table.number("answer_bytes_max", push.answer_bytes_max);
+    table.optional("roots_file", push.roots_file.as_deref().and_then(Path::to_str));
+    table.0
+}
+
 fn agent(agent: &AgentSettings) -> Table {
     let mut table = Writer::default();
     match &agent.command {
@@ -147,6 +175,7 @@ fn card(card: &CardSettings) -> Table {
     table.some("input_modes", &card.input_modes);
     table.some("output_modes", &card.output_modes);
     table.put("streaming", card.streaming);
+    table.put("push_notifications", card.push_notifications);
     table.put("grpc", card.grpc);
     if let Some(provider) = &card.provider {
         let mut inner = Writer::default();

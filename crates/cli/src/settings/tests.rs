@@ -59,6 +59,21 @@ cancel_grace = "1500ms"
 accept_timeout = "1s"
 dedup = "always"
 dedup_window = "48h"
+[push]
+enabled = false
+allow = ["127.0.0.0/8", "hooks.internal", "fd00::/8"]
+allow_http = true
+key_file = "/run/secrets/push.key"
+signing_secret_file = "/run/secrets/signing"
+timeout = "3s"
+give_up_after = "2h"
+delay_min = "100ms"
+delay_max = "1m"
+configs_max = 3
+in_flight_max = 9
+host_max = 2
+answer_bytes_max = 1024
+roots_file = "/etc/ca.pem"
 [card]
 name = "Ada"
 description = "Computes"
@@ -68,6 +83,7 @@ icon_url = "https://agent.example/icon"
 input_modes = ["text/*"]
 output_modes = ["*/*"]
 streaming = false
+push_notifications = false
 grpc = false
 provider = { organization = "Engines", url = "https://engines.example" }
 [[card.skills]]
@@ -171,6 +187,82 @@ fn settings_of_a_folder_are_refused_beside_a_database_wherever_they_are_said() {
 }
 
 #[test]
+fn the_environment_says_where_pushes_may_go_and_holds_their_secrets() {
+    let key = "AAECAwQFBgcICQoLDA0ODxAREhMUFRYXGBkaGxwdHh8=";
+    let signing = "whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw";
+    let environment = environment(&[
+        ("LONGHAUL_PUSH_ALLOW", "127.0.0.0/8, hooks.internal"),
+        ("LONGHAUL_PUSH_ALLOW_HTTP", "true"),
+        ("LONGHAUL_PUSH_KEY", key),
+        ("LONGHAUL_PUSH_SIGNING_SECRET", signing),
+    ]);
+    let file =
+        Source::parse("longhaul.toml", "push.key_file = 'elsewhere'\npush.allow = ['10.0.0.0/8']").expect("it is read");
+    let settings = Settings::layered(Some(&file), &environment, &Layer::default()).expect("all is well");
+    let push = &settings.push;
+    assert_eq!(push.allow.iter().map(ToString::to_string).collect::<Vec<_>>(), ["127.0.0.0/8", "hooks.internal"]);
+    assert!(push.allow_http);
+    let keys = push.key.as_ref().expect("there is one").keys().expect("it is one");
+    assert_eq!(keys.current_id(), key.parse::<longhaul_push::seal::Key>().expect("it is one").id());
+    assert_eq!(push.signing_secret.as_ref().expect("there is one").signing_secrets().expect("it is one").len(), 1);
+    for shown in [settings.to_toml(), format!("{settings:?}"), format!("{environment:?}")] {
+        assert!(!shown.contains(key) && !shown.contains(signing) && !shown.contains("whsec_"), "{shown}");
+    }
+    // The file is not what holds, so it is not printed as if it did.
+    assert!(!settings.to_toml().contains("key_file"));
+}
+
+#[test]
+fn several_keys_and_secrets_are_taken_while_they_are_replaced() {
+    let (new, old) = ("hGVyZSBhcmUgdGhpcnR5IHR3byBieXRlcyBvZiBrZXk=", "AAECAwQFBgcICQoLDA0ODxAREhMUFRYXGBkaGxwdHh8=");
+    let secrets = "whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw, whsec_C2FVsBQIhrscChlQIMV+b5sSYspob7oD";
+    let both = format!("{new},{old}");
+    let settings = |key: &str, signing: &str| {
+        let said = environment(&[("LONGHAUL_PUSH_KEY", key), ("LONGHAUL_PUSH_SIGNING_SECRET", signing)]);
+        Settings::layered(None, &said, &Layer::default()).expect("it is read").push
+    };
+    let push = settings(&both, secrets);
+    let keys = push.key.expect("there is one").keys().expect("they are keys");
+    let before = settings(old, secrets).key.expect("there is one").keys().expect("it is one");
+    assert!(keys.knows(&before.fingerprint()) && keys.current_id() != before.current_id());
+    assert_eq!(push.signing_secret.expect("there are").signing_secrets().expect("they are").len(), 2);
+
+    for place in ["LONGHAUL_PUSH_KEY", "LONGHAUL_PUSH_SIGNING_SECRET"] {
+        let said = environment(&[(place, "hunter2")]);
+        let error = Settings::layered(None, &said, &Layer::default()).expect_err("it is none");
+        assert!(error.place == place && !format!("{error:?}").contains("hunter2"), "{error:?}");
+        assert!(error.hint.contains("base64"), "{error:?}");
+    }
+}
+
+#[test]
+fn a_secret_beside_a_file_of_them_is_refused_in_one_layer() {
+    let both = environment(&[("LONGHAUL_PUSH_KEY", "hunter2"), ("LONGHAUL_PUSH_KEY_FILE", "x")]);
+    let error = Settings::layered(None, &both, &Layer::default()).expect_err("one is enough");
+    assert_eq!(error.to_string(), "LONGHAUL_PUSH_KEY_FILE: is set although LONGHAUL_PUSH_KEY is");
+    let flag = environment(&[("LONGHAUL_PUSH_ALLOW_HTTP", "yes")]);
+    let error = Settings::layered(None, &flag, &Layer::default()).expect_err("it is no flag");
+    assert!(error.to_string().starts_with("LONGHAUL_PUSH_ALLOW_HTTP: is \"yes\", and must be one of true, false"));
+    let layered = Settings::layered(
+        None,
+        &Layer::default(),
+        &flags(&[("--push-allow", "localhost"), ("--push-allow-http", "true")]),
+    );
+    let push = layered.expect("it is read").push;
+    assert!(push.allow_http && push.allow.len() == 1);
+}
+
+#[test]
+fn the_card_says_that_pushes_are_sent_when_they_are_and_nobody_says_otherwise() {
+    let says = |settings: &Settings, push| {
+        settings.card.to_card(ServedAgent::Demo, push).capabilities.expect("it has them").push_notifications
+    };
+    let (default, silent) = (Settings::default(), read("card.push_notifications = false").expect("it is read"));
+    assert_eq!((says(&default, PushOffer::Sent), says(&default, PushOffer::Off)), (Some(true), Some(false)));
+    assert_eq!((says(&silent, PushOffer::Sent), says(&silent, PushOffer::Off)), (Some(false), Some(false)));
+}
+
+#[test]
 fn a_worker_is_named_after_its_machine_unless_it_is_told_another_name() {
     let config = read("agent.worker_name = 'ada-1'").expect("it is read").engine(ServedAgent::Demo);
     assert_eq!(config.worker_name, "ada-1");
@@ -238,6 +330,17 @@ fn wrong_values_name_key_value_and_what_is_allowed() {
         ("agent.dedup = true", "agent.dedup is true, and must be a text"),
         ("agent.exec = 'a'\nagent.exec_jsonl = 'b'", "must be absent beside agent.exec"),
         ("agent.exec = ' '", "must be a command line"),
+        ("push.enabled = 'yes'", "push.enabled is \"yes\", and must be true or false"),
+        ("push.allow = '127.0.0.0/8'", "push.allow is \"127.0.0.0/8\", and must be a list of texts"),
+        ("push.allow = ['127.0.0.1/8']", "an address in a network"),
+        ("push.allow = ['*.internal']", "is no host name, address or network"),
+        ("push.key = 'hunter2'", "there is no key push.key"),
+        ("push.key_file = ''", "push.key_file is \"\", and must be the name of a file"),
+        ("push.timeout = '0s'", "push.timeout is \"0s\", and must be a duration between 100ms and 2m"),
+        ("push.give_up_after = '60d'", "must be a duration between 1s and 30d"),
+        ("push.delay_min = '20m'", "push.delay_min is 20m, which is more than push.delay_max, 15m"),
+        ("push.configs_max = 0", "push.configs_max is 0, and must be a whole number between 1 and 1000"),
+        ("card.push_notifications = 1", "card.push_notifications is 1, and must be true or false"),
         ("card.streaming = 'no'", "card.streaming is \"no\", and must be true or false"),
         ("card.input_modes = 'text/plain'", "card.input_modes is \"text/plain\", and must be a list of texts"),
         ("card.input_modes = ['text']", "card.input_modes holds \"text\""),
@@ -286,6 +389,7 @@ fn every_key_is_in_the_reference() {
             "store.postgres",
             "agent",
             "retention",
+            "push",
             "card",
             "log",
             "card.provider",
@@ -301,7 +405,7 @@ fn every_key_is_in_the_reference() {
 #[test]
 fn a_card_made_of_defaults_lacks_nothing() {
     for served in [ServedAgent::Exec("tr a-z A-Z"), ServedAgent::ExecJsonl("TOKEN=x python3 a.py"), ServedAgent::Demo] {
-        let card = CardSettings::default().to_card(served);
+        let card = CardSettings::default().to_card(served, PushOffer::Off);
         let filled = [
             &card.name,
             &card.description,
@@ -317,15 +421,18 @@ fn a_card_made_of_defaults_lacks_nothing() {
                 && !card.skills[0].tags.is_empty()
         );
     }
-    assert_eq!(CardSettings::default().to_card(ServedAgent::Exec("/usr/bin/tr a-z A-Z")).name, "tr");
-    assert_eq!(CardSettings::default().to_card(ServedAgent::ExecJsonl("TOKEN=x python3 a.py")).name, "python3");
+    assert_eq!(CardSettings::default().to_card(ServedAgent::Exec("/usr/bin/tr a-z A-Z"), PushOffer::Off).name, "tr");
+    assert_eq!(
+        CardSettings::default().to_card(ServedAgent::ExecJsonl("TOKEN=x python3 a.py"), PushOffer::Off).name,
+        "python3"
+    );
 }
 
 #[test]
 fn the_card_says_what_the_file_says() {
     let settings = read(WHOLE).expect("it is read");
     let served = ServedAgent::ExecJsonl("x");
-    let card = settings.card.to_card(served);
+    let card = settings.card.to_card(served, PushOffer::Off);
     assert_eq!((card.name.as_str(), card.version.as_str()), ("Ada", "2.0"));
     let capabilities = card.capabilities.expect("it has them");
     assert_eq!((capabilities.streaming, capabilities.extensions.len()), (Some(false), 4));
@@ -350,6 +457,7 @@ fn the_engine_is_told_of_leases_and_retention() {
     assert_eq!((config.backlog_max, config.checkpoint_bytes_max), (9, 4096));
     assert_eq!((config.stale_after, config.housekeeping_interval), (Some(seconds(12 * 3600)), seconds(10)));
     assert_eq!(config.compact_after, Some(seconds(300)));
+    assert_eq!((config.push_configs_max, config.push_in_flight_max, config.push_host_max), (3, 9, 2));
     let kept = [Some(seconds(3600)), None, Some(Duration::ZERO), Some(seconds(30 * 24 * 3600))];
     assert_eq!(config.retention.by_state().map(|(_, kept_for)| kept_for), kept);
 
