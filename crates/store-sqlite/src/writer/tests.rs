@@ -17,6 +17,8 @@ use crate::fault::Fault;
 use crate::{SqliteConfig, connection, layout};
 use longhaul_store::EncodedCommit;
 
+mod push;
+
 struct Folder(PathBuf);
 
 impl Folder {
