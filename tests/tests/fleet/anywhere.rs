@@ -1,5 +1,6 @@
 //! Cancel, continue, subscribe and repeat at another instance than the one that runs the task.
 
+use std::collections::BTreeSet;
 use std::time::Duration;
 
 use longhaul_tests::steps::{client, is_alive, send, task, whole_log};
@@ -74,10 +75,8 @@ async fn blocking_send_that_died_with_its_instance_is_repeated_at_another_and_ru
     let (runner, line) = runs(fleet.servers(), "1").await;
     let id = line.split(' ').next().expect("a line has a task").to_owned();
     // It may have been taken by another than the one that the caller talks to.
-    for number in [0, runner] {
-        if number == 0 || runner != 0 {
-            fleet[number].kill().await;
-        }
+    for number in BTreeSet::from([0, runner]) {
+        fleet[number].kill().await;
     }
     let outcomes = blocked.join_all().await;
     assert!(matches!(outcomes[..], [Err(CallError::Cut(_))]), "{outcomes:?}");

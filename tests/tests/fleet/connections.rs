@@ -4,7 +4,7 @@ use std::net::SocketAddr;
 use std::time::Duration;
 
 use longhaul_pgtest::Database;
-use longhaul_tests::promises::under_load;
+use longhaul_tests::promises::{Stops, under_load};
 use longhaul_tests::proxy::{Network, Proxy};
 use longhaul_tests::{Fleet, Launch, seed};
 use rand::rngs::StdRng;
@@ -21,7 +21,7 @@ async fn connections_that_are_cut_again_and_again_lose_and_double_nothing() {
     let fleet = Fleet::start(Launch::postgres(SHORT_LEASES)).await;
     let mut dice = StdRng::seed_from_u64(seed());
     let database = fleet.database();
-    under_load(fleet.instances(), &mut dice, async |dice| {
+    under_load(fleet.instances(), Stops::Never, &mut dice, async |dice| {
         let mut cut = 0;
         for _ in 0..CUTS {
             tokio::time::sleep(Duration::from_millis(dice.random_range(50..500))).await;
@@ -62,7 +62,7 @@ async fn serialisation_failures_and_deadlocks_lose_and_double_nothing() {
     let fleet = Fleet::start(Launch::postgres(SHORT_LEASES)).await;
     let mut dice = StdRng::seed_from_u64(seed());
     let database = fleet.database();
-    under_load(fleet.instances(), &mut dice, async |_| {
+    under_load(fleet.instances(), Stops::Never, &mut dice, async |_| {
         block_in_place(|| database.execute(TROUBLE)).unwrap();
         tokio::time::sleep(Duration::from_secs(5)).await;
         block_in_place(|| database.execute("DROP FUNCTION public.trouble() CASCADE")).unwrap();
@@ -86,7 +86,7 @@ async fn commits_whose_answers_are_lost_are_done_once() {
     let urls = proxies.each_ref().map(|proxy| format!("{scheme}@{}/{name}", proxy.addr()));
     let fleet = Fleet::on(urls, Launch::postgres(SHORT_LEASES)).await;
     let mut dice = StdRng::seed_from_u64(seed());
-    let repeated = under_load(fleet.instances(), &mut dice, async |dice| {
+    let repeated = under_load(fleet.instances(), Stops::Never, &mut dice, async |dice| {
         for _ in 0..CUTS {
             let proxy = &proxies[dice.random_range(0..proxies.len())];
             // What is said in this time is done, and nobody is told.

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use longhaul_pgtest::{Cluster, Mode, Options};
-use longhaul_tests::promises::under_load;
+use longhaul_tests::promises::{Stops, under_load};
 use longhaul_tests::{Fleet, Launch, seed};
 use rand::SeedableRng as _;
 use rand::rngs::StdRng;
@@ -21,7 +21,7 @@ async fn restart_and_crash_of_the_database_lose_nothing_and_no_instance_has_to_b
     let url = cluster.create_database("longhaul").unwrap();
     let fleet = Fleet::on([url.clone(), url.clone(), url], Launch::postgres(SHORT_LEASES)).await;
     let mut dice = StdRng::seed_from_u64(seed());
-    let repeated = under_load(fleet.instances(), &mut dice, async |_| {
+    let repeated = under_load(fleet.instances(), Stops::Never, &mut dice, async |_| {
         for mode in [Some(Mode::Fast), Some(Mode::Immediate), None] {
             tokio::time::sleep(WORK).await;
             block_in_place(|| match mode {
@@ -68,7 +68,7 @@ async fn database_that_stands_still_for_seconds_loses_nothing() {
     let launch = Launch::postgres(&format!("{SHORT_LEASES}{SHORT_STATEMENTS}"));
     let fleet = Fleet::on([url.clone(), url.clone(), url], launch).await;
     let mut dice = StdRng::seed_from_u64(seed());
-    let repeated = under_load(fleet.instances(), &mut dice, async |_| {
+    let repeated = under_load(fleet.instances(), Stops::Never, &mut dice, async |_| {
         tokio::time::sleep(WORK).await;
         signal_all(&cluster, Signal::STOP);
         let noticed = all_say(fleet.servers(), 503).await;
