@@ -329,6 +329,6 @@ pub async fn under_load(
     checker.check_all(&ledger).await;
     let (tasks, repeated) = (ledger.ids(None).len(), ledger.repeated());
     println!("{tasks} tasks, {repeated} requests were repeated, checked in {:?}", begun.elapsed());
-    assert!(tasks > 50, "there was no load");
+    assert!(tasks > 20, "there was no load");
     repeated
 }

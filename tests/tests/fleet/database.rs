@@ -4,7 +4,9 @@ use std::time::Duration;
 
 use longhaul_pgtest::{Cluster, Mode, Options};
 use longhaul_tests::promises::{Stops, under_load};
-use longhaul_tests::{Fleet, Launch, seed};
+use longhaul_tests::steps::client;
+use longhaul_tests::task::{say, state_of};
+use longhaul_tests::{Fleet, Launch, Operation, seed};
 use rand::SeedableRng as _;
 use rand::rngs::StdRng;
 use rustix::process::{Pid, Signal, kill_process};
@@ -80,4 +82,20 @@ async fn database_that_stands_still_for_seconds_loses_nothing() {
     })
     .await;
     assert!(repeated > 0, "nobody has met the fault");
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn instances_wait_for_a_database_that_starts_after_them() {
+    let mut cluster = block_in_place(|| Cluster::start(Options::default())).unwrap();
+    let url = cluster.create_database("longhaul").unwrap();
+    block_in_place(|| cluster.stop(Mode::Fast)).unwrap();
+    let late = async {
+        tokio::time::sleep(Duration::from_secs(1)).await;
+        block_in_place(|| cluster.restart()).unwrap();
+    };
+    let urls = [url.clone(), url.clone(), url];
+    let (fleet, ()) = tokio::join!(Fleet::on(urls, Launch::postgres("")), late);
+    let done = client(fleet.instances()).ask(Operation::SendMessage, say("echo")).await;
+    assert_eq!(state_of(&done), "COMPLETED");
+    assert!(fleet[0].log().contains("trying again"), "it did not wait:\n{}", fleet[0].log_tail());
 }
