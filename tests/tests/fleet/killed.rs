@@ -15,7 +15,7 @@ use tokio::time::Instant;
 use crate::support::SHORT_LEASES;
 
 /// How many instances are killed; `LONGHAUL_FLEET_KILLS` overrules it.
-const KILLS: u32 = 12;
+const KILLS: u32 = 10;
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn instances_that_are_killed_one_after_the_other_lose_nothing() {
