@@ -13,7 +13,7 @@ use crate::{Binding, Client, Instances, Operation};
 
 pub use check::Checker;
 pub use ledger::{Known, Ledger, rests};
-pub use load::{Caller, under_load};
+pub use load::{Caller, Stops, under_load};
 
 /// The numbers of chunks that agents are asked for.
 const CHUNKS: [u32; 4] = [1, 7, 40, 200];

@@ -72,6 +72,15 @@ impl Fault {
         }
     }
 
+    /// Whether a transaction may have been made of which the end was sent, and this came back. What the database refuses it has
+    /// undone; but one that goes down, or cuts a session off, may have made it before.
+    pub(crate) fn leaves_open(&self) -> bool {
+        let Self::Database(error) = self else { return !matches!(self, Self::Store(_)) };
+        let Some(state) = error.code() else { return true };
+        let class = state.code().get(..2).unwrap_or_default();
+        class == "08" || class == "57" && *state != SqlState::QUERY_CANCELED
+    }
+
     /// Whether a key was taken already.
     pub(crate) fn is_taken(&self) -> bool {
         matches!(self, Self::Database(error) if error.code() == Some(&SqlState::UNIQUE_VIOLATION))

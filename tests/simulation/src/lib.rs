@@ -8,6 +8,9 @@
 //!
 //! There are no expectations, only checkers: [`run`] answers which promises were broken. A seed gives the same run, to the last
 //! call of the store, as long as neither the engine nor the simulation changes.
+//!
+//! [`run_over`] does the same over other stores, such as those on a database. There the seed still says what happens and what
+//! fails, and the database who is first of those who write at the same time: such a run can't be repeated exactly.
 
 mod agent;
 mod bells;

@@ -170,6 +170,7 @@ impl Link {
         match &answer {
             Err(StoreError::LeaseLost { .. }) => self.shared.trace.count("writes refused for their lease"),
             Err(StoreError::Conflict { .. }) => self.shared.trace.count("conflicts"),
+            Err(StoreError::Duplicate { .. }) => self.shared.trace.count("messages that were accepted before"),
             Err(StoreError::Unavailable { .. }) => {
                 self.shared.trace.count(if plan.fails_after { "answers lost" } else { "calls lost" });
             }

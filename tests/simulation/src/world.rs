@@ -385,6 +385,23 @@ impl<'a> World<'a> {
             instance.link.set_weather(Weather::default());
         }
         let mut passed = 0;
+        loop {
+            passed = self.wait_for_rest(passed);
+            let some_stop = self.instances.values().any(|instance| instance.stopping.is_some());
+            self.advance(as_millis(2 * LEASE_MILLIS));
+            // Who is about to stop may store what it was sent before, for the next one to work on.
+            if !some_stop || self.is_at_rest() || passed >= QUIET_MILLIS_MAX {
+                break;
+            }
+        }
+        for instance in self.instances.values().filter(|instance| instance.engine.stats().turns > 0) {
+            let what = format!("{} turns run on, and all tasks are at rest", instance.engine.stats().turns);
+            self.trace.broken(Promise::ComesToRest, what);
+        }
+    }
+
+    /// Lets time pass until everything is at rest, or too much has passed. Answers how much.
+    fn wait_for_rest(&mut self, mut passed: i64) -> i64 {
         while passed < QUIET_MILLIS_MAX {
             // Whoever was told to stop does so, and somebody must be there.
             if self.instances.values().all(|instance| instance.stopping.is_some()) {
@@ -397,11 +414,7 @@ impl<'a> World<'a> {
             self.advance(500);
             passed += 500;
         }
-        self.advance(as_millis(2 * LEASE_MILLIS));
-        for instance in self.instances.values().filter(|instance| instance.engine.stats().turns > 0) {
-            let what = format!("{} turns run on, and all tasks are at rest", instance.engine.stats().turns);
-            self.trace.broken(Promise::ComesToRest, what);
-        }
+        passed
     }
 
     fn is_at_rest(&self) -> bool {

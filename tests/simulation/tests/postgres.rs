@@ -22,10 +22,13 @@ const LIMIT: Duration = Duration::from_secs(40);
 const SEEDS_MIN: u64 = 10;
 
 fn run_over_postgres(seed: u64, mutation: Option<Mutation>, keeps_lines: bool) -> Outcome {
-    let database = Database::fresh().unwrap_or_else(|error| unreachable!("a database can be made: {error}"));
+    let database = Database::fresh().unwrap_or_else(|error| unreachable!("seed {seed}: no database: {error}"));
     let config = PostgresConfig {
         url: database.url().to_owned(),
         readers: 4,
+        // Where a machine has too much to do, time is all that is missing.
+        connect_timeout: Duration::from_secs(30),
+        statement_timeout: Duration::from_secs(50),
         // The simulation rings for itself, at times that it makes up, and makes up the time by which leases live.
         notify: false,
         lease_clock: LeaseClock::Caller,
@@ -35,7 +38,7 @@ fn run_over_postgres(seed: u64, mutation: Option<Mutation>, keeps_lines: bool) -
         let config = config.clone();
         async move {
             let store = PostgresStore::open(&config).await;
-            Arc::new(store.unwrap_or_else(|error| unreachable!("the store can be opened: {error}"))) as Arc<dyn Store>
+            Arc::new(store.unwrap_or_else(|error| unreachable!("seed {seed}: no store: {error}"))) as Arc<dyn Store>
         }
     });
     run_over(&stores, &Scenario::of_many(seed), mutation, keeps_lines)

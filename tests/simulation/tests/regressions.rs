@@ -48,3 +48,9 @@ fn a_retry_that_cannot_be_looked_up_is_told_to_come_again() {
 fn a_cancel_waits_for_a_store_whose_clock_is_behind() {
     holds(&[21397]);
 }
+
+/// An instance that was told to stop stored a task behind the last look of the simulation, and nobody was started to work on it.
+#[test]
+fn what_is_stored_while_an_instance_stops_is_worked_on_by_the_next() {
+    holds(&[796_065_707_051]);
+}

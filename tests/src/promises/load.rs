@@ -46,10 +46,20 @@ pub struct Caller {
 struct Patience {
     over: Arc<AtomicBool>,
     pause: Duration,
+    stops: Stops,
+}
+
+/// Whether servers are told to end while there are callers.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub enum Stops {
+    /// They are not: a stream that is not cut ends with its task.
+    Never,
+    /// They are: a stream may end in order before its task does, and is resumed.
+    InOrder,
 }
 
 /// How far a stream was read.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 struct Place {
     id: String,
     sequence: u64,
@@ -68,8 +78,8 @@ impl Caller {
     /// Goes on until it is `over`, with a pause before each step: repeats what had no answer or was refused for now, in
     /// the way that runs nothing twice, and resumes streams where they were cut.
     #[must_use]
-    pub fn patient(self, over: Arc<AtomicBool>, pause: Duration) -> Self {
-        Self { patience: Some(Patience { over, pause }), ..self }
+    pub fn patient(self, over: Arc<AtomicBool>, pause: Duration, stops: Stops) -> Self {
+        Self { patience: Some(Patience { over, pause, stops }), ..self }
     }
 
     /// Works until the connection is cut; a patient one until its time is over.
@@ -189,7 +199,13 @@ impl Caller {
         loop {
             let before = place.as_ref().map(|place| place.sequence);
             match self.follow_once(send, &mut place).await {
-                Ok(()) => return Ok(place.expect("a stream has items")),
+                Ok(()) => {
+                    let place = place.as_ref().expect("a stream has items");
+                    if !self.was_stopped(&place.id) {
+                        return Ok(place.clone());
+                    }
+                    self.ledger.count_repeated();
+                }
                 Err(error) => {
                     if place.as_ref().map(|place| place.sequence) > before {
                         begun = Instant::now();
@@ -200,6 +216,12 @@ impl Caller {
                 }
             }
         }
+    }
+
+    /// Whether a stream may have ended because its server was told to.
+    fn was_stopped(&self, id: &str) -> bool {
+        let stops = self.patience.as_ref().map(|patience| patience.stops);
+        stops == Some(Stops::InOrder) && self.ledger.get(id).ended.is_none()
     }
 
     /// Reads a stream until it ends or is cut. HTTP+JSON: its events are the stored bytes.
@@ -284,14 +306,19 @@ impl Caller {
 /// # Panics
 ///
 /// When a promise is broken, or there were hardly any tasks.
-pub async fn under_load(instances: Instances, dice: &mut StdRng, faults: impl AsyncFnOnce(&mut StdRng)) -> u64 {
+pub async fn under_load(
+    instances: Instances,
+    stops: Stops,
+    dice: &mut StdRng,
+    faults: impl AsyncFnOnce(&mut StdRng),
+) -> u64 {
     let checker = Checker::new(&instances, whole_texts(&instances).await);
     let (ledger, over) = (Ledger::default(), Arc::new(AtomicBool::new(false)));
     let mut callers = JoinSet::new();
     for number in 0..LOAD_CALLERS {
         let dice = StdRng::seed_from_u64(dice.random());
         let caller = Caller::new(&instances, number, LOAD_CONTEXT.to_owned(), dice, ledger.clone());
-        callers.spawn(caller.patient(Arc::clone(&over), LOAD_PAUSE).run());
+        callers.spawn(caller.patient(Arc::clone(&over), LOAD_PAUSE, stops).run());
     }
     faults(dice).await;
     over.store(true, Ordering::Relaxed);
@@ -302,6 +329,6 @@ pub async fn under_load(instances: Instances, dice: &mut StdRng, faults: impl As
     checker.check_all(&ledger).await;
     let (tasks, repeated) = (ledger.ids(None).len(), ledger.repeated());
     println!("{tasks} tasks, {repeated} requests were repeated, checked in {:?}", begun.elapsed());
-    assert!(tasks > 50, "there was no load");
+    assert!(tasks > 20, "there was no load");
     repeated
 }

@@ -1,5 +1,6 @@
 //! Cancel, continue, subscribe and repeat at another instance than the one that runs the task.
 
+use std::collections::BTreeSet;
 use std::time::Duration;
 
 use longhaul_tests::steps::{client, is_alive, send, task, whole_log};
@@ -10,12 +11,27 @@ use tokio::time::Instant;
 
 use crate::support::{PATIENCE, SHORT_LEASES, runs};
 
+/// The setting under which instances don't ring each other.
+const NO_BELLS: &str = "[store.postgres]\nnotify = false\n";
+
 #[tokio::test]
 async fn cancel_at_another_instance_stops_the_agent_within_a_second() {
+    let slowest = cancel_elsewhere("", 9).await;
+    assert!(slowest < Duration::from_secs(1), "{slowest:?}");
+}
+
+#[tokio::test]
+async fn cancel_at_another_instance_stops_the_agent_soon_without_notifications() {
+    let slowest = cancel_elsewhere(NO_BELLS, 4).await;
+    assert!(slowest < Duration::from_millis(2500), "{slowest:?}");
+}
+
+/// Answers how long an agent ran on at the most.
+async fn cancel_elsewhere(config: &str, rounds: usize) -> Duration {
     let command = "echo \"$LONGHAUL_TASK_ID $$\" >> attempts; exec sleep 1000";
-    let fleet = Fleet::start(Launch::postgres("").agent(TestAgent::Exec(command.to_owned()))).await;
+    let fleet = Fleet::start(Launch::postgres(config).agent(TestAgent::Exec(command.to_owned()))).await;
     let mut slowest = Duration::ZERO;
-    for round in 0..9 {
+    for round in 0..rounds {
         let id = send(&mut client(fleet[round % 3].addr()), "go").await;
         let (runner, line) = runs(fleet.servers(), &id).await;
         let pid = line.split(' ').nth(1).expect("a line has a process id");
@@ -28,18 +44,27 @@ async fn cancel_at_another_instance_stops_the_agent_within_a_second() {
         };
         let (canceled, stopped) = tokio::join!(canceler.ask(Operation::CancelTask, json!({"id": id})), stopped);
         assert_eq!(state_of(&canceled), "CANCELED", "{canceled}");
-        assert!(stopped < Duration::from_secs(1), "the agent at {runner} has run on for {stopped:?}");
         slowest = slowest.max(stopped);
         for server in fleet.servers() {
             assert_eq!(task(&mut client(server.addr()), &id).await["status"], canceled["status"]);
         }
     }
     println!("the agent was gone {slowest:?} after the cancel, or sooner");
+    slowest
 }
 
 #[tokio::test]
 async fn question_is_answered_at_another_instance_and_seen_at_the_third() {
-    let fleet = Fleet::start(Launch::postgres("")).await;
+    answer_elsewhere("").await;
+}
+
+#[tokio::test]
+async fn question_is_answered_at_another_instance_without_notifications() {
+    answer_elsewhere(NO_BELLS).await;
+}
+
+async fn answer_elsewhere(config: &str) {
+    let fleet = Fleet::start(Launch::postgres(config)).await;
     for (round, binding) in [Binding::ALL, Binding::ALL].concat().into_iter().enumerate() {
         let at = |place: usize| Client::new(binding, fleet[(round + place) % 3].addr());
         let asked = at(0).ask(Operation::SendMessage, say("input")).await;
@@ -74,10 +99,8 @@ async fn blocking_send_that_died_with_its_instance_is_repeated_at_another_and_ru
     let (runner, line) = runs(fleet.servers(), "1").await;
     let id = line.split(' ').next().expect("a line has a task").to_owned();
     // It may have been taken by another than the one that the caller talks to.
-    for number in [0, runner] {
-        if number == 0 || runner != 0 {
-            fleet[number].kill().await;
-        }
+    for number in BTreeSet::from([0, runner]) {
+        fleet[number].kill().await;
     }
     let outcomes = blocked.join_all().await;
     assert!(matches!(outcomes[..], [Err(CallError::Cut(_))]), "{outcomes:?}");

@@ -4,7 +4,7 @@ use std::net::SocketAddr;
 use std::time::Duration;
 
 use longhaul_pgtest::Database;
-use longhaul_tests::promises::under_load;
+use longhaul_tests::promises::{Stops, under_load};
 use longhaul_tests::proxy::{Network, Proxy};
 use longhaul_tests::{Fleet, Launch, seed};
 use rand::rngs::StdRng;
@@ -13,17 +13,26 @@ use tokio::task::block_in_place;
 
 use crate::support::{SHORT_LEASES, all_say};
 
-/// How often they break.
+/// How often they break with an answer in them.
 const CUTS: u32 = 25;
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn connections_that_are_cut_again_and_again_lose_and_double_nothing() {
-    let fleet = Fleet::start(Launch::postgres(SHORT_LEASES)).await;
+    cut_again_and_again(SHORT_LEASES, 25).await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn connections_that_are_cut_lose_and_double_nothing_without_notifications() {
+    cut_again_and_again(&format!("{SHORT_LEASES}[store.postgres]\nnotify = false\n"), 10).await;
+}
+
+async fn cut_again_and_again(config: &str, cuts: usize) {
+    let fleet = Fleet::start(Launch::postgres(config)).await;
     let mut dice = StdRng::seed_from_u64(seed());
     let database = fleet.database();
-    under_load(fleet.instances(), &mut dice, async |dice| {
+    under_load(fleet.instances(), Stops::Never, &mut dice, async |dice| {
         let mut cut = 0;
-        for _ in 0..CUTS {
+        for _ in 0..cuts {
             tokio::time::sleep(Duration::from_millis(dice.random_range(50..500))).await;
             // Either whole connections, or what is said on them at this moment.
             let how = if dice.random_ratio(2, 3) { "terminate" } else { "cancel" };
@@ -35,7 +44,7 @@ async fn connections_that_are_cut_again_and_again_lose_and_double_nothing() {
             cut += if how == "terminate" { rows.len() } else { 0 };
         }
         println!("{cut} connections were cut");
-        assert!(cut > CUTS as usize, "there were hardly any connections: {cut}");
+        assert!(cut > cuts, "there were hardly any connections: {cut}");
     })
     .await;
     all_say(fleet.servers(), 200).await;
@@ -62,7 +71,7 @@ async fn serialisation_failures_and_deadlocks_lose_and_double_nothing() {
     let fleet = Fleet::start(Launch::postgres(SHORT_LEASES)).await;
     let mut dice = StdRng::seed_from_u64(seed());
     let database = fleet.database();
-    under_load(fleet.instances(), &mut dice, async |_| {
+    under_load(fleet.instances(), Stops::Never, &mut dice, async |_| {
         block_in_place(|| database.execute(TROUBLE)).unwrap();
         tokio::time::sleep(Duration::from_secs(5)).await;
         block_in_place(|| database.execute("DROP FUNCTION public.trouble() CASCADE")).unwrap();
@@ -86,7 +95,7 @@ async fn commits_whose_answers_are_lost_are_done_once() {
     let urls = proxies.each_ref().map(|proxy| format!("{scheme}@{}/{name}", proxy.addr()));
     let fleet = Fleet::on(urls, Launch::postgres(SHORT_LEASES)).await;
     let mut dice = StdRng::seed_from_u64(seed());
-    let repeated = under_load(fleet.instances(), &mut dice, async |dice| {
+    let repeated = under_load(fleet.instances(), Stops::Never, &mut dice, async |dice| {
         for _ in 0..CUTS {
             let proxy = &proxies[dice.random_range(0..proxies.len())];
             // What is said in this time is done, and nobody is told.

@@ -3,8 +3,10 @@
 use std::time::Duration;
 
 use longhaul_pgtest::{Cluster, Mode, Options};
-use longhaul_tests::promises::under_load;
-use longhaul_tests::{Fleet, Launch, seed};
+use longhaul_tests::promises::{Stops, under_load};
+use longhaul_tests::steps::client;
+use longhaul_tests::task::{say, state_of};
+use longhaul_tests::{Fleet, Launch, Operation, seed};
 use rand::SeedableRng as _;
 use rand::rngs::StdRng;
 use rustix::process::{Pid, Signal, kill_process};
@@ -21,7 +23,7 @@ async fn restart_and_crash_of_the_database_lose_nothing_and_no_instance_has_to_b
     let url = cluster.create_database("longhaul").unwrap();
     let fleet = Fleet::on([url.clone(), url.clone(), url], Launch::postgres(SHORT_LEASES)).await;
     let mut dice = StdRng::seed_from_u64(seed());
-    let repeated = under_load(fleet.instances(), &mut dice, async |_| {
+    let repeated = under_load(fleet.instances(), Stops::Never, &mut dice, async |_| {
         for mode in [Some(Mode::Fast), Some(Mode::Immediate), None] {
             tokio::time::sleep(WORK).await;
             block_in_place(|| match mode {
@@ -68,7 +70,7 @@ async fn database_that_stands_still_for_seconds_loses_nothing() {
     let launch = Launch::postgres(&format!("{SHORT_LEASES}{SHORT_STATEMENTS}"));
     let fleet = Fleet::on([url.clone(), url.clone(), url], launch).await;
     let mut dice = StdRng::seed_from_u64(seed());
-    let repeated = under_load(fleet.instances(), &mut dice, async |_| {
+    let repeated = under_load(fleet.instances(), Stops::Never, &mut dice, async |_| {
         tokio::time::sleep(WORK).await;
         signal_all(&cluster, Signal::STOP);
         let noticed = all_say(fleet.servers(), 503).await;
@@ -80,4 +82,20 @@ async fn database_that_stands_still_for_seconds_loses_nothing() {
     })
     .await;
     assert!(repeated > 0, "nobody has met the fault");
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn instances_wait_for_a_database_that_starts_after_them() {
+    let mut cluster = block_in_place(|| Cluster::start(Options::default())).unwrap();
+    let url = cluster.create_database("longhaul").unwrap();
+    block_in_place(|| cluster.stop(Mode::Fast)).unwrap();
+    let late = async {
+        tokio::time::sleep(Duration::from_secs(1)).await;
+        block_in_place(|| cluster.restart()).unwrap();
+    };
+    let urls = [url.clone(), url.clone(), url];
+    let (fleet, ()) = tokio::join!(Fleet::on(urls, Launch::postgres("")), late);
+    let done = client(fleet.instances()).ask(Operation::SendMessage, say("echo")).await;
+    assert_eq!(state_of(&done), "COMPLETED");
+    assert!(fleet[0].log().contains("trying again"), "it did not wait:\n{}", fleet[0].log_tail());
 }

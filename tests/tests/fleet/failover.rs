@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use longhaul_pgtest::{Cluster, Options};
-use longhaul_tests::promises::under_load;
+use longhaul_tests::promises::{Stops, under_load};
 use longhaul_tests::{Fleet, Launch, seed, until};
 use rand::SeedableRng as _;
 use rand::rngs::StdRng;
@@ -30,7 +30,7 @@ async fn instances_go_on_at_the_standby_that_was_promoted_and_nothing_is_lost() 
     let url = format!("postgres://postgres@127.0.0.1:{},127.0.0.1:{}/longhaul", primary.port(), standby.port());
     let fleet = Fleet::on([url.clone(), url.clone(), url], Launch::postgres(SHORT_LEASES)).await;
     let mut dice = StdRng::seed_from_u64(seed());
-    under_load(fleet.instances(), &mut dice, async |_| {
+    under_load(fleet.instances(), Stops::Never, &mut dice, async |_| {
         tokio::time::sleep(WORK).await;
         let begun = Instant::now();
         block_in_place(|| primary.kill()).unwrap();

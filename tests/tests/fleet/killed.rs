@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use longhaul_pgtest::Database;
-use longhaul_tests::promises::under_load;
+use longhaul_tests::promises::{Stops, under_load};
 use longhaul_tests::task::say;
 use longhaul_tests::{Binding, Client, Fleet, Launch, Operation, seed, setting};
 use rand::rngs::StdRng;
@@ -15,7 +15,7 @@ use tokio::time::Instant;
 use crate::support::SHORT_LEASES;
 
 /// How many instances are killed; `LONGHAUL_FLEET_KILLS` overrules it.
-const KILLS: u32 = 12;
+const KILLS: u32 = 10;
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn instances_that_are_killed_one_after_the_other_lose_nothing() {
@@ -23,7 +23,7 @@ async fn instances_that_are_killed_one_after_the_other_lose_nothing() {
     let mut dice = StdRng::seed_from_u64(seed());
     let begun = Instant::now();
     let kills = setting("LONGHAUL_FLEET_KILLS").unwrap_or(KILLS);
-    let repeated = under_load(fleet.instances(), &mut dice, async |dice| {
+    let repeated = under_load(fleet.instances(), Stops::Never, &mut dice, async |dice| {
         for _ in 0..kills {
             tokio::time::sleep(Duration::from_millis(dice.random_range(500..1500))).await;
             let number = dice.random_range(0..3);
@@ -44,7 +44,7 @@ async fn instances_that_are_restarted_one_after_the_other_hand_their_turns_over(
     let config = "[server]\ndrain_timeout = \"300ms\"\n[agent]\nlease_duration = \"1h\"\n";
     let mut fleet = Fleet::start(Launch::postgres(config)).await;
     let mut dice = StdRng::seed_from_u64(seed());
-    under_load(fleet.instances(), &mut dice, async |dice| {
+    under_load(fleet.instances(), Stops::InOrder, &mut dice, async |dice| {
         for number in [0, 1, 2, 0, 1, 2] {
             tokio::time::sleep(Duration::from_millis(dice.random_range(200..800))).await;
             fleet[number].signal(Signal::TERM);

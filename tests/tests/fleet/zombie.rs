@@ -10,8 +10,10 @@ use longhaul_tests::proxy::{Network, Proxy};
 use longhaul_tests::server::readiness;
 use longhaul_tests::steps::{client, is_alive, lines, reaches, send, whole_log};
 use longhaul_tests::task::{say, state_of, text_of};
-use longhaul_tests::{Fleet, Launch, Operation, Server, TestAgent, until};
+use longhaul_tests::{Call, CallError, Event, Fleet, Launch, Operation, Server, TestAgent, contents, until, within};
 use rustix::process::Signal;
+use serde_json::json;
+use tokio::task::JoinSet;
 use tokio::time::Instant;
 
 use crate::support::{PATIENCE, SHORT_LEASES, SHORT_STATEMENTS, all_say, runs};
@@ -40,12 +42,51 @@ fn command_in(folder: &Path) -> String {
     lines[0].split(' ').nth(2).expect("a line has a process id").to_owned()
 }
 
+/// Follows a task at one instance to its end, through whatever happens to that: a stream that is refused for now is resumed.
+fn follow(server: &Server, id: &str) -> JoinSet<Vec<Event>> {
+    let (addr, id) = (server.addr(), id.to_owned());
+    let mut following = JoinSet::new();
+    following.spawn(async move {
+        let mut events: Vec<Event> = Vec::new();
+        loop {
+            let after = events.last().and_then(|event| event.sequence);
+            let call = Call::new(Operation::SubscribeToTask, json!({"id": id})).after(after.unwrap_or(1));
+            let mut stream = match client(addr).open(&call).await {
+                Ok(stream) => stream,
+                Err(CallError::Refused(refusal)) if refusal.reason == "UNAVAILABLE" => {
+                    tokio::time::sleep(Duration::from_millis(100)).await;
+                    continue;
+                }
+                Err(error) => panic!("{error:?}"),
+            };
+            // Where it goes on, the first item is the task at the number of the last one.
+            let first = stream.event().await;
+            assert_eq!(first.sequence, Some(after.unwrap_or(1)));
+            if events.is_empty() {
+                events.push(first);
+            }
+            loop {
+                match stream.next().await {
+                    Ok(Some(event)) => events.push(event),
+                    Ok(None) => return events,
+                    Err(CallError::Refused(refusal)) if refusal.reason == "UNAVAILABLE" => break,
+                    Err(error) => panic!("{error:?}"),
+                }
+            }
+        }
+    });
+    following
+}
+
 /// Ends the second attempt, and checks that nothing of the first was stored once the second had begun.
-async fn ends_as_the_second_attempt(server: &Server, id: &str) {
+/// Who followed the task saw just its log.
+async fn ends_as_the_second_attempt(server: &Server, id: &str, following: JoinSet<Vec<Event>>) {
     std::fs::write(server.folder().join("end"), "").unwrap();
     let mut reader = client(server.addr());
     let done = reaches(&mut reader, id, "COMPLETED", PATIENCE).await;
     let log = whole_log(&mut reader, &done).await;
+    let seen = within(PATIENCE, "the stream ends", following.join_all()).await;
+    assert_eq!(contents(&seen[0]), contents(&log), "a subscriber has seen something else");
     let lines = log.iter().filter_map(|event| event.data["artifactUpdate"]["artifact"]["parts"][0]["text"].as_str());
     let attempts: Vec<&str> = lines.filter_map(|line| line.split(' ').next()).collect();
     assert!(attempts.is_sorted(), "a lost attempt has written: {attempts:?}");
@@ -61,6 +102,7 @@ async fn instance_that_slept_past_its_lease_writes_nothing_afterwards() {
     let id = send(&mut client(fleet[0].addr()), "go").await;
     let (runner, _) = runs(fleet.servers(), &id).await;
     let pid = command_in(fleet[runner].folder());
+    let following = follow(&fleet[runner], &id);
     tokio::time::sleep(Duration::from_millis(300)).await;
     let begun = Instant::now();
     fleet[runner].signal(Signal::STOP);
@@ -77,7 +119,7 @@ async fn instance_that_slept_past_its_lease_writes_nothing_afterwards() {
     fleet[runner].signal(Signal::CONT);
     until(PATIENCE, "the command of the lost turn is gone", async || (!is_alive(&pid)).then_some(())).await;
     tokio::time::sleep(Duration::from_secs(1)).await;
-    ends_as_the_second_attempt(second, &id).await;
+    ends_as_the_second_attempt(second, &id, following).await;
     // It is as good as the others again.
     std::fs::write(fleet[runner].folder().join("end"), "").unwrap();
     all_say(fleet.servers(), 200).await;
@@ -98,6 +140,7 @@ async fn lost_for_a_while(network: Network) {
     let id = send(&mut client(lonely[0].addr()), "go").await;
     runs(lonely.servers(), &id).await;
     let pid = command_in(lonely[0].folder());
+    let following = follow(&lonely[0], &id);
     let others = Fleet::on([database.url().to_owned(), database.url().to_owned()], launch()).await;
     tokio::time::sleep(Duration::from_millis(300)).await;
     let begun = Instant::now();
@@ -112,7 +155,7 @@ async fn lost_for_a_while(network: Network) {
     proxy.set(Network::Whole);
     println!("ready again after {:?}", all_say(lonely.servers(), 200).await);
     tokio::time::sleep(Duration::from_secs(1)).await;
-    ends_as_the_second_attempt(&others[second], &id).await;
+    ends_as_the_second_attempt(&others[second], &id, following).await;
     std::fs::write(lonely[0].folder().join("end"), "").unwrap();
     std::fs::write(others[1 - second].folder().join("end"), "").unwrap();
     let done = client(lonely[0].addr()).ask(Operation::SendMessage, say("go")).await;

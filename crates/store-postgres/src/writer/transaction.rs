@@ -62,9 +62,7 @@ pub(super) async fn transact(
     };
     match within(limit, write(session, prepared, begun)).await {
         Ok(()) => Ok((outcomes, told)),
-        // What the database refused it has undone.
-        Err(fault @ Fault::Database(_)) if !session.is_closed() => Err(Failure::before(fault)),
-        Err(fault) => Err(Failure { fault, may_be_made: true }),
+        Err(fault) => Err(Failure { may_be_made: fault.leaves_open(), fault }),
     }
 }
 

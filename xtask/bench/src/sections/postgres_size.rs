@@ -26,6 +26,8 @@ use crate::stats::Latencies;
 const SMALL: u64 = 1000;
 /// Target: the median of each step, of that with few tasks.
 const RATIO_MAX: f64 = 1.5;
+/// They take turns at least this often.
+const ROUNDS_MIN: usize = 4;
 /// Tasks on a page.
 const PAGE: usize = 50;
 /// Tasks that a worker looks for.
@@ -51,7 +53,7 @@ pub async fn measure(run: &mut Run, figures: &mut Vec<Figure>) -> Result<()> {
     let begun = Instant::now();
     let mut large = Filled::open(Database::fresh_in(&cluster)?, run.options.postgres_tasks).await?;
     figures.push(Figure::new(format!("{} tasks: filled in", large.tasks), begun.elapsed().as_secs_f64(), "s"));
-    for _ in 0..run.options.rounds {
+    for _ in 0..run.options.rounds.max(ROUNDS_MIN) {
         small.drive(run).await?;
         large.drive(run).await?;
     }
