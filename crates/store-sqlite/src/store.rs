@@ -116,7 +116,7 @@ impl SqliteStore {
         action: &'static str,
         make: impl Fn(&mut Batch<'_, '_, '_>) -> Result<T, Fault> + Send + 'static,
     ) -> Result<T, StoreError> {
-        self.write(action, |answer| Job::Change(change::prepare(make, answer))).await
+        self.write(action, |answer| Job::Change(change::prepare(action, make, answer))).await
     }
 
     /// What merging makes of a task's log, which changes no more; `None` when it stays as it is.

@@ -121,6 +121,14 @@ impl Waiting {
         }
     }
 
+    fn action(&self) -> &'static str {
+        match self {
+            Self::Commit(..) => WRITE,
+            Self::Renew(..) => "renew leases",
+            Self::Change(change) => change.action(),
+        }
+    }
+
     fn answer(self, outcome: Outcome) {
         match (self, outcome) {
             (Self::Commit(_, answer), Outcome::Committed(outcome)) => drop(answer.send(outcome)),
@@ -271,7 +279,10 @@ fn write(writer: &mut Writer<'_>, batch: Vec<Waiting>, counters: &Counters) {
                 counters.batches.fetch_add(1, Ordering::Relaxed);
                 match writer.work_alone(waiting.work()) {
                     Ok(outcome) => waiting.answer(outcome),
-                    Err(fault) => waiting.fail(fault.into_store(WRITE)),
+                    Err(fault) => {
+                        let action = waiting.action();
+                        waiting.fail(fault.into_store(action));
+                    }
                 }
             }
         }
@@ -288,6 +299,7 @@ fn fail(batch: Vec<Waiting>, fault: Fault) {
         None => error.to_string(),
     };
     for waiting in batch {
-        waiting.fail(StoreError::unavailable(WRITE, text.clone()));
+        let action = waiting.action();
+        waiting.fail(StoreError::unavailable(action, text.clone()));
     }
 }

@@ -47,7 +47,7 @@ struct Asked<T> {
 impl<T: Send + 'static> Asked<T> {
     fn new(make: impl Fn(&mut Batch<'_, '_, '_>) -> Result<T, Fault> + Send + 'static) -> Self {
         let (answer, answered): (Answer<T>, _) = oneshot::channel();
-        Self { change: change::prepare(make, answer), answered }
+        Self { change: change::prepare("change", make, answer), answered }
     }
 
     fn work(&self) -> Work<'_> {
