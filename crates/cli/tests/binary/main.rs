@@ -9,6 +9,8 @@
 
 mod databases;
 mod operators;
+mod push;
+mod receiver;
 mod refusals;
 mod serving;
 mod support;
