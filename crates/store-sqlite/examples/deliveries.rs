@@ -4,7 +4,7 @@
 //! ```text
 //! cargo run --release -p longhaul-store-sqlite --example deliveries [TASKS] [FOLDER]
 //! ```
-#![expect(clippy::disallowed_methods, clippy::expect_used, reason = "a measurement, run by hand")]
+#![expect(clippy::disallowed_methods, clippy::expect_used, clippy::panic, reason = "a measurement, run by hand")]
 
 use std::path::PathBuf;
 use std::sync::Arc;
