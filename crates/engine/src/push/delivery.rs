@@ -48,7 +48,7 @@ pub(super) async fn deliver_all(inner: &Inner, push: &Push, mut begun: Begun) {
             Ok(Next::Held { sequence }) => {
                 begun.delivery = DueDelivery { sequence, attempts: 0, first_attempt_at: None, ..begun.delivery };
             }
-            Ok(Next::Released | Next::Lost) if goes_on => return,
+            Ok(Next::Released) if goes_on => return,
             // The sender learns when it is due again.
             Ok(Next::Released | Next::Lost) => return push.ring(),
             Err(error) => return unsettled(&begun.delivery, &error),
@@ -188,11 +188,12 @@ async fn event(inner: &Inner, delivery: &DueDelivery) -> Result<Option<Bytes>, S
 async fn note_host(inner: &Inner, push: &Push, begun: &mut Begun, verdict: &Verdict) -> Result<(), StoreError> {
     let host = &begun.delivery.config.host;
     if !matches!(verdict, Verdict::Failed { host_is_down: true, .. }) {
-        let had_failed = begun.delivery.host_failures > 0 || begun.place.standing() == Standing::Down;
-        begun.place.note(Standing::Answers);
-        if had_failed {
+        let before = begun.place.note(Standing::Answers);
+        if begun.delivery.host_failures > 0 || before == Standing::Down {
             inner.store.set_push_host(host, HostState::default()).await?;
             begun.delivery.host_failures = 0;
+        }
+        if before != Standing::Answers {
             // Others that were held back may go.
             push.ring();
         }

@@ -110,16 +110,11 @@ pub(super) struct Place {
 }
 
 impl Place {
-    /// What was seen of the host before.
-    pub fn standing(&self) -> Standing {
-        self.places.state().hosts.get(&self.host).map(|host| host.standing).unwrap_or_default()
-    }
-
-    /// What is seen of it now.
-    pub fn note(&self, standing: Standing) {
-        if let Some(host) = self.places.state().hosts.get_mut(&self.host) {
-            host.standing = standing;
-        }
+    /// Takes note of what is seen of the host, and answers what was seen before.
+    pub fn note(&self, standing: Standing) -> Standing {
+        let mut state = self.places.state();
+        let before = state.hosts.get_mut(&self.host).map(|host| std::mem::replace(&mut host.standing, standing));
+        before.unwrap_or_default()
     }
 }
 
