@@ -72,7 +72,8 @@ const RULES: &[Rule] = &[
     },
     Rule {
         package: "longhaul-client",
-        may_use: &["longhaul-protobuf", "longhaul-protocol"],
+        // Of `longhaul-push` only how deliveries are signed.
+        may_use: &["longhaul-protobuf", "longhaul-protocol", "longhaul-push"],
         never: &[&["longhaul-engine", "longhaul-store", "longhaul-server"], STORES],
     },
     // A tool of tests too, but bound: whatever it used of ours would be tested with itself.
