@@ -32,6 +32,8 @@ CREATE TABLE task (
     status           boolean NOT NULL,
     -- 0: nothing to compact; 1: the log has deltas that may be merged once the task has ended for long enough; 2: merged.
     compaction       smallint NOT NULL DEFAULT 0,
+    -- Whether there are, or were, rows in `push_config`.
+    pushes           boolean NOT NULL DEFAULT false,
     waiting          text,
     failures         text,
     worker           text
@@ -151,4 +153,63 @@ CREATE TABLE task_removed (
     shard   smallint NOT NULL,
     task_id text COLLATE "C" NOT NULL,
     PRIMARY KEY (shard, task_id)
+);
+
+-- The push configs, each with its place in its task's log: `cursor` is the last event that was delivered or given up, and
+-- `last_sequence` the newest one as of the task's last commit, so that nobody has to look at the task. `due_at` is when the next
+-- event is to be tried, and the end of the claim while it is claimed; null when there is no next event.
+-- A commit finds what waits already and moves no indexed column; claims and settlements do.
+CREATE TABLE push_config (
+    shard            smallint NOT NULL,
+    task_id          text COLLATE "C" NOT NULL,
+    id               text COLLATE "C" NOT NULL,
+    tenant           text COLLATE "C" NOT NULL,
+    owner            text COLLATE "C" NOT NULL,
+    cursor           bigint NOT NULL,
+    last_sequence    bigint NOT NULL,
+    due_at           bigint,
+    epoch            bigint NOT NULL,
+    attempts         bigint NOT NULL,
+    first_attempt_at bigint,
+    created_at       bigint NOT NULL,
+    host             text COLLATE "C" NOT NULL,
+    url              text NOT NULL,
+    scheme           text,
+    version          text NOT NULL,
+    secrets          bytea
+) WITH (fillfactor = 70, autovacuum_vacuum_scale_factor = 0.02, autovacuum_vacuum_threshold = 1000,
+    autovacuum_analyze_scale_factor = 0.05, autovacuum_vacuum_cost_delay = 0);
+-- The lines of the hosts.
+CREATE INDEX push_due ON push_config (host, due_at, task_id, id) WHERE due_at IS NOT NULL;
+ALTER TABLE push_config ADD PRIMARY KEY (shard, task_id, id);
+
+-- Deliveries that were given up. `due_at` as above, for those that are to be tried again.
+CREATE TABLE push_dead (
+    shard     smallint NOT NULL,
+    task_id   text COLLATE "C" NOT NULL,
+    config_id text COLLATE "C" NOT NULL,
+    sequence  bigint NOT NULL,
+    host      text COLLATE "C" NOT NULL,
+    attempts  bigint NOT NULL,
+    died_at   bigint NOT NULL,
+    due_at    bigint,
+    epoch     bigint NOT NULL,
+    error     text NOT NULL
+);
+CREATE INDEX push_dead_due ON push_dead (host, due_at, task_id, config_id, sequence) WHERE due_at IS NOT NULL;
+CREATE INDEX push_dead_listed ON push_dead (task_id, config_id, sequence);
+ALTER TABLE push_dead ADD PRIMARY KEY (shard, task_id, config_id, sequence);
+
+-- The hosts that failed lately.
+CREATE TABLE push_host (
+    host       text COLLATE "C" PRIMARY KEY,
+    failures   bigint NOT NULL,
+    open_until bigint
+) WITH (fillfactor = 50, autovacuum_vacuum_scale_factor = 0, autovacuum_vacuum_threshold = 500,
+    autovacuum_vacuum_cost_delay = 0);
+
+-- By this instances make sure that they have the key to the secrets of push configs: one row, or none.
+CREATE TABLE push_key (
+    number smallint PRIMARY KEY DEFAULT 1 CHECK (number = 1),
+    value  bytea NOT NULL
 );

@@ -16,6 +16,7 @@ mod fill;
 mod migrations;
 mod notify;
 mod pool;
+mod push;
 mod reader;
 mod session;
 mod shards;

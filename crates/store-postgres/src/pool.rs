@@ -55,22 +55,23 @@ impl Pool {
     /// Says one statement: what it reads is of one moment. It is said again on another connection when the first had died, so it
     /// must change nothing when it comes twice.
     pub(crate) async fn query(&self, sql: &'static str, params: &[Param<'_>]) -> Result<Vec<Row>, Fault> {
-        self.run(&[(sql, params)]).await
+        self.transact(&[(sql, params)]).await
     }
 
     /// Says several statements in one transaction, without waiting in between, and answers the rows of the last one; again as
     /// [`Pool::query`].
     pub(crate) async fn transact(&self, steps: &[Step<'_>]) -> Result<Vec<Row>, Fault> {
-        self.run(steps).await
+        Ok(self.transact_all(steps).await?.pop().unwrap_or_default())
     }
 
-    async fn run(&self, steps: &[Step<'_>]) -> Result<Vec<Row>, Fault> {
+    /// As [`Pool::transact`], and answers the rows of each.
+    pub(crate) async fn transact_all(&self, steps: &[Step<'_>]) -> Result<Vec<Vec<Row>>, Fault> {
         let mut tries = 1;
         loop {
             let session = within(self.limit, self.session()).await?;
             let said = async {
                 match steps {
-                    [(sql, params)] => session.query(sql, params).await,
+                    [(sql, params)] => Ok(vec![session.query(sql, params).await?]),
                     steps => transaction(&session, steps).await,
                 }
             };
@@ -103,7 +104,7 @@ impl Pool {
 pub(crate) type Step<'p> = (&'static str, &'p [Param<'p>]);
 
 /// If one step is refused so are those behind it, and the end of the transaction undoes it.
-async fn transaction(session: &Session, steps: &[Step<'_>]) -> Result<Vec<Row>, Fault> {
+async fn transaction(session: &Session, steps: &[Step<'_>]) -> Result<Vec<Vec<Row>>, Fault> {
     let ends = (session.prepare("BEGIN").await?, session.prepare("COMMIT").await?);
     let mut prepared = Vec::with_capacity(steps.len());
     for (sql, params) in steps {
@@ -115,5 +116,5 @@ async fn transaction(session: &Session, steps: &[Step<'_>]) -> Result<Vec<Row>, 
     begun?;
     let rows = said?;
     ended?;
-    Ok(rows.into_iter().last().unwrap_or_default())
+    Ok(rows)
 }

@@ -24,6 +24,7 @@ use crate::fault::Fault;
 use crate::migrations::{self, SchemaState};
 use crate::notify::{Listener, Notifier};
 use crate::pool::Pool;
+use crate::push::settle;
 use crate::reader::Reader;
 use crate::session::Database;
 use crate::writer::{self, Counters, Job, Writer, WriterStats};
@@ -37,11 +38,13 @@ const LINE_COUNT_AGE_MAX: Duration = Duration::from_secs(1);
 /// What one instance commits all of them see. Dropped without [`Store::close`], it finishes in the background what was queued.
 pub struct PostgresStore {
     database: Database,
-    pool: Pool,
+    pub(crate) pool: Pool,
     reader: Reader,
     /// Empty once the store is closed.
     writers: Mutex<Vec<mpsc::Sender<Job>>>,
     writing: Mutex<Vec<JoinHandle<()>>>,
+    /// `None` once the store is closed.
+    settler: Mutex<Option<mpsc::Sender<settle::Job>>>,
     counters: Arc<Counters>,
     line: Mutex<Option<LineCount>>,
     clock: Arc<ClockOffset>,
@@ -97,12 +100,15 @@ impl PostgresStore {
             writing.push(tracker.spawn(writer.run(queue)));
             writers.push(jobs);
         }
+        let (settler, queue) = mpsc::channel(settle::QUEUE_MAX);
+        writing.push(tracker.spawn(settle::run(pool.clone(), queue)));
         Ok(Self {
             reader: Reader::new(pool.clone()),
             pool,
             database,
             writers: Mutex::new(writers),
             writing: Mutex::new(writing),
+            settler: Mutex::new(Some(settler)),
             counters,
             line: Mutex::new(None),
             clock,
@@ -145,8 +151,8 @@ impl PostgresStore {
         }
     }
 
-    /// Reads something.
-    async fn read<T>(
+    /// Does something on a connection of those that read.
+    pub(crate) async fn read<T>(
         &self,
         action: &'static str,
         read: impl Future<Output = Result<T, Fault>>,
@@ -161,6 +167,12 @@ impl PostgresStore {
         let place = usize::from(shard_of_task(task_id)).checked_rem(writers.len());
         let writer = place.and_then(|place| writers.get(place)).cloned();
         writer.ok_or_else(|| StoreError::unavailable(action, "the store is closed"))
+    }
+
+    /// Where settlements go.
+    pub(crate) fn settler(&self, action: &'static str) -> Result<mpsc::Sender<settle::Job>, StoreError> {
+        let settler = self.settler.lock().unwrap_or_else(PoisonError::into_inner).clone();
+        settler.ok_or_else(|| StoreError::unavailable(action, "the store is closed"))
     }
 
     /// How many tasks are in line, if they were counted lately.
@@ -338,6 +350,7 @@ impl Store for PostgresStore {
         self.closed.store(true, Ordering::Release);
         // The writers end when they have written what is queued.
         self.writers.lock().unwrap_or_else(PoisonError::into_inner).clear();
+        drop(self.settler.lock().unwrap_or_else(PoisonError::into_inner).take());
         let writing = std::mem::take(&mut *self.writing.lock().unwrap_or_else(PoisonError::into_inner));
         for writer in writing {
             writer.await.map_err(|error| StoreError::unavailable("close the store", error))?;

@@ -89,7 +89,7 @@ pub(crate) fn shard_of(id: &str) -> i16 {
 
 /// How a statement would be worked out, whatever its parameters.
 pub(crate) async fn plan(fixture: &Fixture, sql: &str) -> Vec<String> {
-    let params = (1..20).take_while(|n| sql.contains(&format!("${n}"))).count();
+    let params = (1..30).take_while(|n| sql.contains(&format!("${n}"))).count();
     let nulls = if params == 0 { String::new() } else { format!("({})", vec!["NULL"; params].join(",")) };
     let explain = format!("PREPARE step AS {sql}; EXPLAIN (COSTS OFF) EXECUTE step{nulls}; DEALLOCATE step");
     let answer = fixture.session.client().simple_query(&explain).await.unwrap();

@@ -18,6 +18,7 @@ use crate::session::{Database, Session};
 mod batch;
 mod known;
 mod leases;
+mod pushes;
 mod rows;
 mod statements;
 mod transaction;

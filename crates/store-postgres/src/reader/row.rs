@@ -14,7 +14,7 @@ pub(super) const HEAD_COLUMNS: usize = 17;
 pub(super) const VIEW_COLUMNS: usize = 4;
 
 /// A value of a column; what is of another kind, or absent, was written by something else.
-pub(super) fn get<'r, T: FromSql<'r>>(row: &'r Row, column: usize) -> Result<T, StoreError> {
+pub(crate) fn get<'r, T: FromSql<'r>>(row: &'r Row, column: usize) -> Result<T, StoreError> {
     row.try_get(column).map_err(|error| {
         let name = row.columns().get(column).map_or("", |column| column.name());
         StoreError::corrupt(format!("column {column} ({name}): {error}"))
@@ -22,7 +22,7 @@ pub(super) fn get<'r, T: FromSql<'r>>(row: &'r Row, column: usize) -> Result<T, 
 }
 
 /// A counter.
-pub(super) fn counter(row: &Row, column: usize, what: &'static str) -> Result<u64, StoreError> {
+pub(crate) fn counter(row: &Row, column: usize, what: &'static str) -> Result<u64, StoreError> {
     count(get(row, column)?, what)
 }
 
@@ -86,7 +86,7 @@ pub(crate) fn scope(row: &Row, first: usize) -> Result<Scope, StoreError> {
     Ok(Scope { tenant, owner })
 }
 
-pub(super) fn task_id(row: &Row, column: usize) -> Result<TaskId, StoreError> {
+pub(crate) fn task_id(row: &Row, column: usize) -> Result<TaskId, StoreError> {
     id(row, column, |text| TaskId::new(text))
 }
 
@@ -109,7 +109,7 @@ pub(super) fn message(row: &Row) -> Result<StoredMessage, StoreError> {
     })
 }
 
-pub(super) fn time(row: &Row, column: usize) -> Result<Timestamp, StoreError> {
+pub(crate) fn time(row: &Row, column: usize) -> Result<Timestamp, StoreError> {
     get(row, column).map(Timestamp::from_unix_millis)
 }
 

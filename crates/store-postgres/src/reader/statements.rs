@@ -280,7 +280,13 @@ macro_rules! oldest {
         )
     };
 }
-pub(super) const ENDED: &str = oldest!("ended", "t.id", "$7::bigint IS NOT NULL");
+/// Of whose events none has yet to be delivered or given up.
+pub(super) const ENDED: &str = oldest!(
+    "ended",
+    "t.id",
+    "$7::bigint IS NOT NULL AND (NOT t.pushes OR (SELECT true FROM push_config AS p
+        WHERE p.shard = t.shard AND p.task_id = t.id AND p.cursor < p.last_sequence LIMIT 1) IS NULL)"
+);
 /// Whoever has no lease, or one that is over at `$7`.
 pub(super) const STALE: &str = oldest!(
     "stale",

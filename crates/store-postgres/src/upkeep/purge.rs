@@ -54,6 +54,8 @@ struct Sized {
     /// The bytes of those, if they were measured.
     log_bytes: Option<i64>,
     other_bytes: i64,
+    /// Whether it has, or had, push configs.
+    pushes: bool,
 }
 
 impl Sized {
@@ -70,6 +72,7 @@ impl Sized {
             rows: row.try_get(4)?,
             log_bytes: row.try_get(5)?,
             other_bytes: row.try_get(6)?,
+            pushes: row.try_get(7)?,
         })
     }
 
@@ -125,9 +128,18 @@ async fn remove(pool: &Pool, tasks: &[Sized], state: TaskState, before: Timestam
     let whole: Vec<bool> = tasks.iter().map(Sized::is_whole).collect();
     let (state, before) = (i16::try_from(state.number()).unwrap_or_default(), columns::ceil_millis(before));
     let batch: i64 = rand::random();
-    let wanted: &[Param<'_>] = &[&shards, &ids, &scope_shards, &context_shards, &whole, &state, &before, &batch];
-    let removed = pool.query_opt(statements::REMOVE_TASKS, wanted).await?;
-    let removed = removed.map_or(Ok(0), |row| row.try_get(0))?;
+    let pushes: Vec<bool> = tasks.iter().map(|task| task.pushes).collect();
+    let wanted: &[Param<'_>] =
+        &[&shards, &ids, &scope_shards, &context_shards, &whole, &state, &before, &batch, &pushes];
+    // Configs before dead deliveries, and each in their order.
+    let mut pushing: Vec<&Sized> = tasks.iter().filter(|task| task.pushes).collect();
+    pushing.sort_unstable_by(|one, other| (one.shard, &one.id).cmp(&(other.shard, &other.id)));
+    let keys: Vec<[Param<'_>; 2]> = pushing.iter().map(|task| [&task.shard as Param<'_>, &task.id]).collect();
+    let of_all = |sql: &'static str| keys.iter().map(move |key| (sql, key.as_slice()));
+    let mut steps = vec![(statements::REMOVE_TASKS, wanted)];
+    steps.extend(of_all(statements::REMOVE_PUSHES).chain(of_all(statements::REMOVE_DEAD)));
+    let rows = pool.transact_all(&steps).await?;
+    let removed = rows.first().and_then(|rows| rows.first()).map_or(Ok(0), |row| row.try_get(0))?;
     Ok(columns::count(removed, "the number of removed tasks")?)
 }
 

@@ -31,22 +31,24 @@ pub(super) const SIZES: &str = "/* purge::sizes */
                 WHERE shard = u.shard AND task_id = u.id) END,
         0::bigint + coalesce((SELECT octet_length(data) FROM task_checkpoint WHERE shard = u.shard AND task_id = u.id), 0)
             + coalesce((SELECT octet_length(message) FROM task_status WHERE shard = u.shard AND task_id = u.id), 0)
-            + coalesce((SELECT octet_length(metadata) FROM task_metadata WHERE shard = u.shard AND task_id = u.id), 0)
+            + coalesce((SELECT octet_length(metadata) FROM task_metadata WHERE shard = u.shard AND task_id = u.id), 0),
+        t.pushes
     FROM unnest($1::smallint[], $2::text[]) WITH ORDINALITY AS u (shard, id, place)
-    CROSS JOIN LATERAL (SELECT tenant, owner, context_id, last_sequence + history AS rows FROM task
+    CROSS JOIN LATERAL (SELECT tenant, owner, context_id, last_sequence + history AS rows, pushes FROM task
         WHERE shard = u.shard AND id = u.id OFFSET 0) AS t
     ORDER BY u.place";
 
 /// Removes tasks that are still what they were when they were found and that nobody else has, with their logs or with a note that
-/// those are left.
+/// those are left. Push configs are removed by the next statement, where a task was known to have some.
 pub(super) const REMOVE_TASKS: &str = concat!(
     "/* purge::remove */
     WITH wanted AS (
-        SELECT * FROM unnest($1::smallint[], $2::text[], $3::smallint[], $4::smallint[], $5::bool[])
-            AS u (shard, id, scope_shard, context_shard, whole)),
+        SELECT * FROM unnest($1::smallint[], $2::text[], $3::smallint[], $4::smallint[], $5::bool[], $9::bool[])
+            AS u (shard, id, scope_shard, context_shard, whole, pushes)),
     taken AS MATERIALIZED (
         SELECT t.shard, t.id FROM wanted AS u CROSS JOIN LATERAL (SELECT shard, id FROM task
-            WHERE shard = u.shard AND id = u.id AND state = $6 AND status_time < $7 FOR UPDATE SKIP LOCKED) AS t),
+            WHERE shard = u.shard AND id = u.id AND state = $6 AND status_time < $7 AND pushes = u.pushes
+            FOR UPDATE SKIP LOCKED) AS t),
     removed AS (
         DELETE FROM task WHERE ctid = ANY (ARRAY(SELECT p.place FROM taken AS k
             CROSS JOIN LATERAL (SELECT ctid AS place FROM task WHERE shard = k.shard AND id = k.id OFFSET 0) AS p))
@@ -81,6 +83,15 @@ pub(super) const REMOVE_TASKS: &str = concat!(
     SELECT count(*) FROM gone"
 );
 
+/// Removes the push configs and dead deliveries of a task that is gone, once it was removed. By the key: whoever tries dead
+/// deliveries again, or seals secrets, does not take the task, and what they move is removed as well.
+pub(super) const REMOVE_PUSHES: &str = "/* purge::remove_pushes */
+    DELETE FROM push_config WHERE shard = $1 AND task_id = $2
+        AND (SELECT true FROM task WHERE shard = $1 AND id = $2) IS NULL";
+pub(super) const REMOVE_DEAD: &str = "/* purge::remove_dead */
+    DELETE FROM push_dead WHERE shard = $1 AND task_id = $2
+        AND (SELECT true FROM task WHERE shard = $1 AND id = $2) IS NULL";
+
 /// Removes a slice of what one removed task has left, of some rows and bytes, and forgets the task when nothing is left.
 pub(super) const SWEEP: &str = "/* purge::sweep */
     WITH next AS MATERIALIZED (
@@ -103,13 +114,30 @@ pub(super) const SWEEP: &str = "/* purge::sweep */
             AND (SELECT count(*) FROM slice) = (SELECT count(*) FROM rows))
     SELECT 1 FROM next";
 
+/// Whether nothing of the log of a task `t` may still be sent.
+macro_rules! is_sent {
+    () => {
+        "(NOT t.pushes OR coalesce(
+            (SELECT true FROM push_config AS p
+                WHERE p.shard = t.shard AND p.task_id = t.id AND p.cursor < p.last_sequence LIMIT 1),
+            (SELECT true FROM push_dead AS d WHERE d.shard = t.shard AND d.task_id = t.id LIMIT 1)) IS NULL)"
+    };
+}
+
 /// The next log to merge, unless another has it.
-pub(super) const NEXT_LOG: &str = "/* compact::next */
-    SELECT shard, id, status_time FROM task WHERE compaction = 1 AND status_time < $1 AND status_time >= $2
-    ORDER BY status_time, id LIMIT 1 FOR NO KEY UPDATE SKIP LOCKED";
+pub(super) const NEXT_LOG: &str = concat!(
+    "/* compact::next */
+    SELECT t.shard, t.id, t.status_time FROM task AS t
+    WHERE t.compaction = 1 AND t.status_time < $1 AND t.status_time >= $2 AND ",
+    is_sent!(),
+    " ORDER BY t.status_time, t.id LIMIT 1 FOR NO KEY UPDATE OF t SKIP LOCKED"
+);
 /// Whether there is a log to merge.
-pub(super) const HAS_LOG: &str = "/* compact::has_log */
-    SELECT 1 FROM task WHERE compaction = 1 AND status_time < $1 ORDER BY status_time, id LIMIT 1";
+pub(super) const HAS_LOG: &str = concat!(
+    "/* compact::has_log */ SELECT 1 FROM task AS t WHERE t.compaction = 1 AND t.status_time < $1 AND ",
+    is_sent!(),
+    " ORDER BY t.status_time, t.id LIMIT 1"
+);
 pub(super) const READ_LOG: &str = "/* compact::read */
     SELECT sequence, kind, time, payload FROM event WHERE shard = $1 AND task_id = $2 AND kind = $3 ORDER BY sequence";
 pub(super) const REMOVE_RANGES: &str = "/* compact::remove */

@@ -31,6 +31,8 @@ async fn no_step_walks_over_all_rows() {
     let all = [
         statements::SIZES,
         statements::REMOVE_TASKS,
+        statements::REMOVE_PUSHES,
+        statements::REMOVE_DEAD,
         statements::SWEEP,
         statements::NEXT_LOG,
         statements::HAS_LOG,

@@ -8,6 +8,7 @@ use longhaul_store::columns::{self, int};
 use longhaul_store::{Committed, Dedup, EncodedCommit, Expect, Scope, StoreError, TaskMark, is_compactable};
 
 use super::known::{Key, Known};
+use super::pushes::{Left, PushRows, Pushes};
 use super::rows::{
     Accepted, AcceptedKey, AcceptedRow, CheckpointRow, Checkpoints, Columns, CountRow, CountRows, EventRow, Events,
     Extended, ExtendedRow, MessageRow, Messages, Metadata, MetadataRow, NewTaskRow, NewTasks, NoLeaseRow, NoLeases,
@@ -110,6 +111,9 @@ struct Touched<'b> {
     /// Whether a status message is stored that nothing replaces.
     had_status: bool,
     had_renewed: bool,
+    had_pushes: bool,
+    /// When its log grew.
+    grown_at: Option<i64>,
     status: Option<&'b [u8]>,
     checkpoint: Option<&'b [u8]>,
 }
@@ -128,6 +132,7 @@ pub(super) struct Batch<'b> {
     metadata: Metadata<'b>,
     accepted: Accepted<'b>,
     not_accepted: NotAccepted<'b>,
+    pushes: Pushes<'b>,
     joined_line: i64,
 }
 
@@ -153,6 +158,7 @@ impl<'b> Batch<'b> {
             metadata: Metadata::default(),
             accepted: Accepted::default(),
             not_accepted: NotAccepted::default(),
+            pushes: Pushes::default(),
             joined_line: 0,
         }
     }
@@ -168,7 +174,8 @@ impl<'b> Batch<'b> {
         if let Some(dedup) = &commit.dedup {
             self.accept(&commit.task_id, dedup);
         }
-        let committed = Committed { version: after.version, last_sequence: after.last_sequence, has_pushes: false };
+        let Known { version, last_sequence, pushes, .. } = after;
+        let committed = Committed { version, last_sequence, has_pushes: pushes };
         self.facts.tasks.insert(commit.task_id.as_str(), after);
         Ok(committed)
     }
@@ -214,6 +221,7 @@ impl<'b> Batch<'b> {
             self.joined_line += i64::from(after.in_line()) - i64::from(!is_new && before.in_line());
         }
         self.write_log(encoded, before, &mut after);
+        self.pushes.add(commit, before, &mut after);
         self.touch(encoded, is_new, before);
         after
     }
@@ -246,12 +254,17 @@ impl<'b> Batch<'b> {
             head: None,
             had_status: before.status,
             had_renewed: before.renewed,
+            had_pushes: before.pushes,
+            grown_at: None,
             status: None,
             checkpoint: None,
         });
         if let Some(head) = &commit.head {
             touched.head = Some((head, encoded.failures.as_deref()));
             touched.status = encoded.status.as_deref();
+        }
+        if !commit.events.is_empty() {
+            touched.grown_at.get_or_insert(commit.now.unix_millis());
         }
         if let Some(checkpoint) = &commit.checkpoint {
             touched.checkpoint = Some(checkpoint);
@@ -307,6 +320,8 @@ impl<'b> Batch<'b> {
             told.marks.push(mark);
             told.due |= known.in_line();
             written.task(*key, touched, known);
+            let left = Left { known, had_pushes: touched.had_pushes, grown_at: touched.grown_at };
+            written.pushes.task(*key, &left, &self.pushes);
         }
         for ((scope, context), counts) in self.counts {
             if counts != Counts::default() {
@@ -332,6 +347,7 @@ pub(super) struct Written<'b> {
     no_leases: NoLeases<'b>,
     not_accepted: NotAccepted<'b>,
     accepted: Accepted<'b>,
+    pushes: PushRows<'b>,
     counts: CountRows<'b>,
 }
 
@@ -343,7 +359,7 @@ impl<'b> Written<'b> {
         }
         let Some((head, failures)) = touched.head else {
             let (last_sequence, history) = (int(known.last_sequence), int(known.history));
-            self.extended.push(ExtendedRow { shard, id, last_sequence, history });
+            self.extended.push(ExtendedRow { shard, id, last_sequence, history, pushes: known.pushes });
             return;
         };
         match touched.status.filter(|_| known.status) {
@@ -372,6 +388,7 @@ impl<'b> Written<'b> {
             history: int(known.history),
             status: known.status,
             compaction: i16::from(is_compactable(head.state, known.last_sequence)),
+            pushes: known.pushes,
             waiting: columns::write_waiting(&head.waiting),
             failures,
             worker: columns::write_worker(&head.worker),
@@ -404,6 +421,7 @@ impl<'b> Written<'b> {
             history: row.history,
             status: row.status,
             compaction: row.compaction,
+            pushes: row.pushes,
             waiting: row.waiting,
             failures: row.failures,
             worker: row.worker,
@@ -431,7 +449,7 @@ impl<'b> Written<'b> {
 
     /// The columns of each kind that has rows, in the order in which they are written.
     pub(super) fn columns(&self) -> Vec<&dyn Columns> {
-        let all: [&dyn Columns; 13] = [
+        let all: [&dyn Columns; 12] = [
             &self.new_tasks,
             &self.tasks,
             &self.extended,
@@ -444,9 +462,10 @@ impl<'b> Written<'b> {
             &self.checkpoints,
             &self.not_accepted,
             &self.accepted,
-            &self.counts,
         ];
-        all.into_iter().filter(|columns| columns.len() > 0).collect()
+        let last: [&dyn Columns; 1] = [&self.counts];
+        let all = all.into_iter().chain(self.pushes.columns()).chain(last);
+        all.filter(|columns| columns.len() > 0).collect()
     }
 }
 

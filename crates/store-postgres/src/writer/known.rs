@@ -38,6 +38,8 @@ pub(super) struct Known {
     pub(super) history: u64,
     /// Whether the status has a message.
     pub(super) status: bool,
+    /// Whether it has push configs.
+    pub(super) pushes: bool,
 }
 
 impl Known {
@@ -55,6 +57,7 @@ impl Known {
             last_sequence: 0,
             history: 0,
             status: false,
+            pushes: false,
         }
     }
 
@@ -77,6 +80,7 @@ impl Known {
             renewed: false,
             history: columns::count(row.try_get(10)?, "the history of a task")?,
             status: row.try_get(11)?,
+            pushes: row.try_get(12)?,
         })
     }
 

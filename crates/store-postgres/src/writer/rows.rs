@@ -80,6 +80,7 @@ rows!(NewTaskRow, NewTasks, statements::INSERT_TASKS, {
     history: i64,
     status: bool,
     compaction: i16,
+    pushes: bool,
     waiting: Option<String>,
     failures: Option<&'b str>,
     worker: Option<&'b str>,
@@ -101,11 +102,18 @@ rows!(TaskRow, Tasks, statements::UPDATE_TASKS, {
     history: i64,
     status: bool,
     compaction: i16,
+    pushes: bool,
     waiting: Option<String>,
     failures: Option<&'b str>,
     worker: Option<&'b str>,
 });
-rows!(ExtendedRow, Extended, statements::EXTEND_TASKS, { shard: i16, id: &'b str, last_sequence: i64, history: i64 });
+rows!(ExtendedRow, Extended, statements::EXTEND_TASKS, {
+    shard: i16,
+    id: &'b str,
+    last_sequence: i64,
+    history: i64,
+    pushes: bool,
+});
 rows!(EventRow, Events, statements::INSERT_EVENTS, {
     shard: i16,
     task_id: &'b str,
@@ -157,4 +165,42 @@ rows!(CountRow, CountRows, statements::INSERT_COUNTS, {
     n6: i64,
     n7: i64,
     n8: i64,
+});
+rows!(LockedPushesRow, LockedPushes, statements::LOCK_PUSHES, { shard: i16, id: &'b str });
+rows!(ReplacedPushRow, ReplacedPushes, statements::REPLACE_PUSHES, {
+    shard: i16,
+    task_id: &'b str,
+    id: &'b str,
+    created_at: i64,
+    host: &'b str,
+    url: &'b str,
+    scheme: Option<&'b str>,
+    version: &'b str,
+    secrets: Option<&'b [u8]>,
+    now: i64,
+});
+rows!(NewPushRow, NewPushes, statements::INSERT_PUSHES, {
+    shard: i16,
+    task_id: &'b str,
+    id: &'b str,
+    tenant: Cow<'b, str>,
+    owner: Cow<'b, str>,
+    cursor: i64,
+    last_sequence: i64,
+    due_at: Option<i64>,
+    created_at: i64,
+    host: &'b str,
+    url: &'b str,
+    scheme: Option<&'b str>,
+    version: &'b str,
+    secrets: Option<&'b [u8]>,
+});
+rows!(AppendedRow, Appended, statements::APPEND_PUSHES, { shard: i16, id: &'b str, last_sequence: i64, now: i64 });
+rows!(LockedDeadRow, LockedDead, statements::LOCK_DEAD_OF_PUSHES, { shard: i16, task_id: &'b str, id: &'b str });
+rows!(MovedDeadRow, MovedDead, statements::MOVE_DEAD, {
+    shard: i16,
+    task_id: &'b str,
+    id: &'b str,
+    host: &'b str,
+    now: i64,
 });

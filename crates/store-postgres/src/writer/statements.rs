@@ -11,13 +11,13 @@ pub(super) const COMMIT: &str = "COMMIT";
 /// Takes the tasks of a batch in the order of the places given, waiting for whoever has them.
 pub(super) const LOCK_TASKS: &str =
     "SELECT u.place, t.tenant, t.owner, t.context_id, t.state, t.version, t.last_sequence,
-        t.epoch, t.leased, t.due_at, t.history, t.status
+        t.epoch, t.leased, t.due_at, t.history, t.status, t.pushes
     FROM unnest($1::smallint[], $2::text[]) WITH ORDINALITY AS u (shard, id, place)
     CROSS JOIN LATERAL (SELECT * FROM task WHERE shard = u.shard AND id = u.id FOR NO KEY UPDATE) AS t";
 /// The same for tasks that are to be begun: one that somebody has is being begun, or changed, by another.
 pub(super) const CLAIM_TASKS: &str =
     "SELECT u.place, t.tenant, t.owner, t.context_id, t.state, t.version, t.last_sequence,
-        t.epoch, t.leased, t.due_at, t.history, t.status
+        t.epoch, t.leased, t.due_at, t.history, t.status, t.pushes
     FROM unnest($1::smallint[], $2::text[]) WITH ORDINALITY AS u (shard, id, place)
     CROSS JOIN LATERAL (SELECT * FROM task WHERE shard = u.shard AND id = u.id FOR NO KEY UPDATE SKIP LOCKED) AS t";
 pub(super) const TASKS_THERE: &str = "SELECT u.place
@@ -52,24 +52,26 @@ pub(super) const INSERT_ACCEPTED: &str = "INSERT INTO accepted
 
 pub(super) const INSERT_TASKS: &str = "INSERT INTO task (shard, id, tenant, owner, context_id, state, status_time, version,
         last_sequence, epoch, attempt, leased, due_at, cancel_requested, messages, turn_message, history, status, compaction,
-        waiting, failures, worker)
+        pushes, waiting, failures, worker)
     SELECT * FROM unnest($1::smallint[], $2::text[], $3::text[], $4::text[], $5::text[], $6::smallint[], $7::bigint[],
         $8::bigint[], $9::bigint[], $10::bigint[], $11::bigint[], $12::bool[], $13::bigint[], $14::bool[], $15::bigint[],
-        $16::bigint[], $17::bigint[], $18::bool[], $19::smallint[], $20::text[], $21::text[], $22::text[])";
+        $16::bigint[], $17::bigint[], $18::bool[], $19::smallint[], $20::bool[], $21::text[], $22::text[], $23::text[])";
 pub(super) const UPDATE_TASKS: &str = "UPDATE task AS t SET state = u.state, status_time = u.status_time, version = u.version,
         last_sequence = u.last_sequence, epoch = u.epoch, attempt = u.attempt, leased = u.leased, due_at = u.due_at,
         cancel_requested = u.cancel_requested, messages = u.messages, turn_message = u.turn_message, history = u.history,
-        status = u.status, compaction = u.compaction, waiting = u.waiting, failures = u.failures, worker = u.worker
+        status = u.status, compaction = u.compaction, pushes = u.pushes, waiting = u.waiting, failures = u.failures, worker = u.worker
     FROM unnest($1::smallint[], $2::text[], $3::smallint[], $4::bigint[], $5::bigint[], $6::bigint[], $7::bigint[], $8::bigint[],
         $9::bool[], $10::bigint[], $11::bool[], $12::bigint[], $13::bigint[], $14::bigint[], $15::bool[], $16::smallint[],
-        $17::text[], $18::text[], $19::text[])
+        $17::bool[], $18::text[], $19::text[], $20::text[])
         AS u (shard, id, state, status_time, version, last_sequence, epoch, attempt, leased, due_at, cancel_requested, messages,
-            turn_message, history, status, compaction, waiting, failures, worker)
+            turn_message, history, status, compaction, pushes, waiting, failures, worker)
     CROSS JOIN LATERAL (SELECT ctid AS place FROM task WHERE shard = u.shard AND id = u.id OFFSET 0) AS p
     WHERE t.ctid = p.place AND (t.shard = u.shard AND t.id = u.id) IS TRUE";
 /// Touches no index.
-pub(super) const EXTEND_TASKS: &str = "UPDATE task AS t SET last_sequence = u.last_sequence, history = u.history
-    FROM unnest($1::smallint[], $2::text[], $3::bigint[], $4::bigint[]) AS u (shard, id, last_sequence, history)
+pub(super) const EXTEND_TASKS: &str =
+    "UPDATE task AS t SET last_sequence = u.last_sequence, history = u.history, pushes = u.pushes
+    FROM unnest($1::smallint[], $2::text[], $3::bigint[], $4::bigint[], $5::bool[])
+        AS u (shard, id, last_sequence, history, pushes)
     CROSS JOIN LATERAL (SELECT ctid AS place FROM task WHERE shard = u.shard AND id = u.id OFFSET 0) AS p
     WHERE t.ctid = p.place AND (t.shard = u.shard AND t.id = u.id) IS TRUE";
 
@@ -97,6 +99,44 @@ pub(super) const INSERT_COUNTS: &str = "INSERT INTO task_count_delta
         (shard, tenant, owner, context_id, batch, n1, n2, n3, n4, n5, n6, n7, n8)
     SELECT * FROM unnest($1::smallint[], $2::text[], $3::text[], $4::text[], $5::bigint[], $6::bigint[], $7::bigint[],
         $8::bigint[], $9::bigint[], $10::bigint[], $11::bigint[], $12::bigint[], $13::bigint[])";
+
+/// Takes the push configs of tasks that are taken, whose claims and settlements take nothing else: what is written about them then
+/// is about what they are. Rows of push configs are always taken in the order of their keys, and dead deliveries after them.
+pub(super) const LOCK_PUSHES: &str = "SELECT 1 FROM unnest($1::smallint[], $2::text[]) AS u (shard, id)
+    CROSS JOIN LATERAL (SELECT 1 FROM push_config WHERE shard = u.shard AND task_id = u.id ORDER BY id FOR NO KEY UPDATE) AS c";
+/// Replaces configs, as far as they are there. They go on where they were, at once.
+pub(super) const REPLACE_PUSHES: &str = "UPDATE push_config AS c SET created_at = u.created_at, host = u.host, url = u.url,
+        scheme = u.scheme, version = u.version, secrets = u.secrets, epoch = c.epoch + 1, attempts = 0, first_attempt_at = NULL,
+        due_at = CASE WHEN c.cursor < c.last_sequence THEN u.now END
+    FROM unnest($1::smallint[], $2::text[], $3::text[], $4::bigint[], $5::text[], $6::text[], $7::text[], $8::text[],
+        $9::bytea[], $10::bigint[])
+        AS u (shard, task_id, id, created_at, host, url, scheme, version, secrets, now)
+    CROSS JOIN LATERAL (SELECT ctid AS place FROM push_config
+        WHERE shard = u.shard AND task_id = u.task_id AND id = u.id OFFSET 0) AS p
+    WHERE c.ctid = p.place AND (c.shard = u.shard AND c.task_id = u.task_id AND c.id = u.id) IS TRUE";
+/// Adds those that are not there yet.
+pub(super) const INSERT_PUSHES: &str = "INSERT INTO push_config (shard, task_id, id, tenant, owner, cursor, last_sequence, due_at,
+        created_at, host, url, scheme, version, secrets, epoch, attempts)
+    SELECT u.*, 0, 0 FROM unnest($1::smallint[], $2::text[], $3::text[], $4::text[], $5::text[], $6::bigint[], $7::bigint[],
+        $8::bigint[], $9::bigint[], $10::text[], $11::text[], $12::text[], $13::text[], $14::bytea[]) AS u
+    ON CONFLICT (shard, task_id, id) DO NOTHING";
+/// Tells the push configs of tasks of new events. What waits, or is claimed, is due when it was: then no index is touched.
+pub(super) const APPEND_PUSHES: &str =
+    "UPDATE push_config AS c SET last_sequence = u.last_sequence, due_at = coalesce(c.due_at, u.now)
+    FROM unnest($1::smallint[], $2::text[], $3::bigint[], $4::bigint[]) AS u (shard, id, last_sequence, now)
+    CROSS JOIN LATERAL (SELECT ctid AS place FROM push_config WHERE shard = u.shard AND task_id = u.id OFFSET 0) AS p
+    WHERE c.ctid = p.place AND (c.shard = u.shard AND c.task_id = u.id AND c.last_sequence < u.last_sequence) IS TRUE";
+pub(super) const LOCK_DEAD_OF_PUSHES: &str =
+    "SELECT 1 FROM unnest($1::smallint[], $2::text[], $3::text[]) AS u (shard, task_id, id)
+    CROSS JOIN LATERAL (SELECT 1 FROM push_dead WHERE shard = u.shard AND task_id = u.task_id AND config_id = u.id
+        ORDER BY sequence FOR NO KEY UPDATE) AS d";
+/// What was given up goes to where its config sends now.
+pub(super) const MOVE_DEAD: &str = "UPDATE push_dead AS d SET host = u.host, epoch = d.epoch + 1,
+        due_at = CASE WHEN d.due_at IS NOT NULL THEN u.now END
+    FROM unnest($1::smallint[], $2::text[], $3::text[], $4::text[], $5::bigint[]) AS u (shard, task_id, id, host, now)
+    CROSS JOIN LATERAL (SELECT ctid AS place FROM push_dead
+        WHERE shard = u.shard AND task_id = u.task_id AND config_id = u.id OFFSET 0) AS p
+    WHERE d.ctid = p.place AND (d.shard = u.shard AND d.task_id = u.task_id AND d.config_id = u.id) IS TRUE";
 
 /// Moves the ends of leases that were renewed before and are taken, as far as they are alive. Touches no index.
 pub(super) const RENEW_LEASES: &str = "UPDATE lease AS l SET until = $5::bigint + u.now_millis
@@ -153,6 +193,11 @@ mod tests {
             EXTEND_TASKS,
             REMOVE_STATUSES,
             REMOVE_LEASES,
+            LOCK_PUSHES,
+            REPLACE_PUSHES,
+            APPEND_PUSHES,
+            LOCK_DEAD_OF_PUSHES,
+            MOVE_DEAD,
             RENEW_LEASES,
             MOVE_LEASES,
             TAKE_TASKS,

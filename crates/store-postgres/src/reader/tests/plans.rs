@@ -11,6 +11,7 @@ const INDEXES: &[(&str, &[&str])] = &[
     ("task_lease", &["due_at", "id"]),
     ("task_line", &["tenant", "owner", "context_id", "due_at", "id"]),
     ("task_wait", &["due_at"]),
+    ("push_config_pkey", &["shard", "task_id", "id"]),
     ("lease_pkey", &["shard", "task_id"]),
     ("task_status_pkey", &["shard", "task_id"]),
     ("task_metadata_pkey", &["shard", "task_id"]),

@@ -7,7 +7,7 @@ use crate::testing::{Fixture, PATIENCE};
 const TABLES: [&str; 6] = ["task", "task_status", "task_checkpoint", "event", "message", "task_removed"];
 
 fn sized(rows: i64, log_bytes: Option<i64>, other_bytes: i64) -> Sized {
-    Sized { shard: 0, id: String::new(), scope_shard: 0, context_shard: 0, rows, log_bytes, other_bytes }
+    Sized { shard: 0, id: String::new(), scope_shard: 0, context_shard: 0, rows, log_bytes, other_bytes, pushes: false }
 }
 
 fn lengths(tasks: &[Sized]) -> Vec<usize> {
