@@ -224,6 +224,7 @@ behaviours! { $
     a_commit_during_a_claim_is_not_forgotten
     hosts_are_served_in_turns
     of_a_host_the_longest_due_comes_first
+    dead_deliveries_wait_in_line
     open_hosts_are_left_out
     the_next_delivery_is_the_earliest
     a_dead_delivery_is_kept_and_the_next_follows

@@ -118,6 +118,19 @@ pub async fn a_claim_is_settled_once(open: &impl AsyncFn() -> TestStore) {
     assert_eq!(sender.settle(&third, dead("no"), 52).await, Next::Released);
     assert_eq!(sender.settle(&third, dead("no"), 52).await, Next::Lost);
     assert_eq!(backlog(&**test.store()).await, (0, 1));
+    // A claim that was handed back, of an event and of a dead one.
+    life.at(60).add(piece("a", "x", false)).await;
+    let not_begun = Settlement::Retry { at: at(70), error: String::new(), counts: false };
+    test.store().retry_dead(None, None, at(60)).await.expect("an answer");
+    let claimed = sender.claim(60).await;
+    assert_eq!(claimed.len(), 2, "{claimed:?}");
+    for due in &claimed {
+        assert_eq!(sender.settle(due, not_begun.clone(), 61).await, Next::Released);
+        for settlement in [not_begun.clone(), Settlement::Delivered, dead("no"), Settlement::Gone] {
+            assert_eq!(sender.settle(due, settlement, 61).await, Next::Lost);
+        }
+    }
+    assert_eq!(sender.claim(70).await.len(), 2);
 }
 
 /// Whoever holds on has the next event at once, for a time of its own, until the log ends.
@@ -198,6 +211,30 @@ pub async fn of_a_host_the_longest_due_comes_first(open: &impl AsyncFn() -> Test
     assert_eq!(order(61).await.as_deref(), Some("c"));
     assert_eq!(order(61).await.as_deref(), Some("a"));
     assert_eq!(order(61).await, None);
+}
+
+/// A dead delivery that is to be tried again stands in its host's line like any other.
+pub async fn dead_deliveries_wait_in_line(open: &impl AsyncFn() -> TestStore) {
+    let test = open().await;
+    let (store, sender) = (test.store(), Sender(&**test.store()));
+    pushed(store, "dead", vec![config("dead", "host")]).await;
+    let due = sender.only(0).await;
+    sender.settle(&due, dead("no"), 0).await;
+    let mut life = pushed(store, "alive", vec![config("alive", "host")]).await;
+    let order = async |millis| {
+        let mut order = Vec::new();
+        for _ in 0..2 {
+            let due = sender.claim_some(millis, 1, None, &[]).await;
+            order.extend(due.iter().map(|due| due.is_dead));
+            sender.settle(&due[0], if due[0].is_dead { dead("no") } else { Settlement::Delivered }, millis).await;
+        }
+        order
+    };
+    store.retry_dead(None, None, at(10)).await.expect("an answer");
+    assert_eq!(order(20).await, [false, true], "the config is due since the beginning");
+    store.retry_dead(None, None, at(30)).await.expect("an answer");
+    life.at(40).start().await;
+    assert_eq!(order(50).await, [true, false]);
 }
 
 /// What is known of a host is kept, and nothing is sent to one whose breaker is open.
