@@ -251,7 +251,8 @@ fn given_up(place: &Place) {
     place.until_dead(0);
     let mut again = ids(&receiver.received()).split_off(refused.len());
     let mut before = ids(&refused);
-    (again.sort(), before.sort());
+    again.sort();
+    before.sort();
     assert_eq!(again, before, "each is sent again once, under the id that it had");
     end(server);
 }
