@@ -8,6 +8,7 @@
 //!   parameters, answered in the same JSON or refused in the same terms.
 //! - [`refusal`] is the error table of §5.4 as a peer sees it, written down a second time on purpose.
 //! - [`promises`] has callers who write down what they are told, and checks that it holds.
+//! - [`receiver`] receives push notifications, and fails by script.
 //! - [`normal`] makes results comparable; [`task`] builds messages and folds streams; [`steps`] are what tests do often.
 //!
 //! A harness fails a test by panicking, with a message that says what it waited for.
@@ -28,6 +29,7 @@ mod instances;
 pub mod normal;
 pub mod promises;
 pub mod proxy;
+pub mod receiver;
 pub mod refusal;
 pub mod server;
 pub mod sse;
