@@ -5,7 +5,7 @@ use longhaul_protocol::{PushConfigId, TaskId, Timestamp};
 use longhaul_store::{
     Commit, DeadKey, DueDelivery, Expect, HostState, Next, PushConfig, Scope, Settlement, StoreError,
 };
-use rusqlite::{OptionalExtension, params};
+use rusqlite::{OptionalExtension, Row, params};
 
 use super::batch::Batch;
 use super::transaction::Known;
@@ -192,9 +192,9 @@ impl Batch<'_, '_, '_> {
         for (mut behind, last) in [(claims.after.clone(), None), (String::new(), Some(&claims.after))] {
             while hosts.len() < claims.limit {
                 let next = self.host_behind(&behind)?;
-                let Some(name) = next.filter(|name| last.is_none_or(|last| name <= last)) else { break };
-                if !claims.busy.contains(&name) {
-                    hosts.extend(self.host_due(&name, claims.now)?);
+                let Some((name, due_at)) = next.filter(|(name, _)| last.is_none_or(|last| name <= last)) else { break };
+                if due_at <= claims.now.unix_millis() && !claims.busy.contains(&name) {
+                    hosts.extend(self.host_unless_open(&name, claims.now)?);
                 }
                 behind = name;
             }
@@ -202,20 +202,17 @@ impl Batch<'_, '_, '_> {
         Ok(hosts)
     }
 
-    fn host_behind(&mut self, behind: &str) -> Result<Option<String>, Fault> {
+    /// The next host that has deliveries, and when the first of them is due.
+    fn host_behind(&mut self, behind: &str) -> Result<Option<(String, i64)>, Fault> {
         let statements = &mut self.writer.statements;
-        let config: Option<String> = statements.next_push_host.query_row([behind], |row| row.get(0)).optional()?;
-        let dead = statements.next_dead_host.query_row([behind], |row| row.get(0)).optional()?;
+        let read = |row: &Row<'_>| Ok((row.get(0)?, row.get(1)?));
+        let config = statements.next_push_host.query_row([behind], read).optional()?;
+        let dead = statements.next_dead_host.query_row([behind], read).optional()?;
         Ok(config.into_iter().chain(dead).min())
     }
 
-    fn host_due(&mut self, name: &str, now: Timestamp) -> Result<Option<Host>, Fault> {
-        let statements = &mut self.writer.statements;
-        let due = params![name, now.unix_millis()];
-        if !statements.first_push.exists(due)? && !statements.first_dead.exists(due)? {
-            return Ok(None);
-        }
-        let mut rows = statements.push_host.query([name])?;
+    fn host_unless_open(&mut self, name: &str, now: Timestamp) -> Result<Option<Host>, Fault> {
+        let mut rows = self.writer.statements.push_host.query([name])?;
         let HostState { failures, open_until } = rows.next()?.map(row::push_host).transpose()?.unwrap_or_default();
         let is_open = open_until.is_some_and(|until| until > now);
         Ok((!is_open).then(|| Host { name: name.to_owned(), failures }))

@@ -95,8 +95,9 @@ statements! {
     /// After a commit. What waits, or is claimed, is due when it was.
     push_appended = "UPDATE push_config SET last_sequence = ?2, due_at = coalesce(due_at, ?3)
         WHERE task_id = ?1 AND last_sequence < ?2";
-    next_push_host = "SELECT host FROM push_config INDEXED BY push_due
-        WHERE host > ?1 AND due_at IS NOT NULL ORDER BY host LIMIT 1";
+    /// The hosts one by one, each with its first delivery.
+    next_push_host = "SELECT host, due_at FROM push_config INDEXED BY push_due
+        WHERE host > ?1 AND due_at IS NOT NULL ORDER BY host, due_at LIMIT 1";
     first_push = "SELECT due_at, number FROM push_config INDEXED BY push_due
         WHERE host = ?1 AND due_at <= ?2 ORDER BY due_at LIMIT 1";
     claim_push = "UPDATE push_config SET due_at = ?2, epoch = epoch + 1 WHERE number = ?1
@@ -119,8 +120,8 @@ statements! {
         WHERE task_id = ?1 AND config_id = ?2";
     remove_dead_of_config = "DELETE FROM push_dead WHERE task_id = ?1 AND config_id = ?2";
     remove_dead_of_task = "DELETE FROM push_dead WHERE task_id = ?1";
-    next_dead_host = "SELECT host FROM push_dead INDEXED BY push_dead_due
-        WHERE host > ?1 AND due_at IS NOT NULL ORDER BY host LIMIT 1";
+    next_dead_host = "SELECT host, due_at FROM push_dead INDEXED BY push_dead_due
+        WHERE host > ?1 AND due_at IS NOT NULL ORDER BY host, due_at LIMIT 1";
     first_dead = "SELECT due_at, task_id, config_id, sequence FROM push_dead INDEXED BY push_dead_due
         WHERE host = ?1 AND due_at <= ?2 ORDER BY due_at LIMIT 1";
     claim_dead = "UPDATE push_dead SET due_at = ?4, epoch = epoch + 1 WHERE task_id = ?1 AND config_id = ?2 AND sequence = ?3
