@@ -1,6 +1,6 @@
 //! What is refused, and how: the reason, its numbers in each binding, and the members that are wrong.
 
-use longhaul_tests::task::{id_of, message, say};
+use longhaul_tests::task::{message, say};
 use longhaul_tests::{Call, Operation};
 use serde_json::json;
 
@@ -74,23 +74,6 @@ crate::scenarios! {
         }
         // A file that does not say what it is passes.
         s.send(json!({"message": message(json!([{"raw": "AA=="}]))}), "COMPLETED").await;
-    }
-
-    async fn push_configs_are_not_supported_yet(s) {
-        let task = s.send(say("echo"), "COMPLETED").await;
-        let id = id_of(&task);
-        for (operation, params) in [
-            (Operation::CreateTaskPushNotificationConfig, json!({"taskId": id, "url": "https://example.com/"})),
-            (Operation::GetTaskPushNotificationConfig, json!({"taskId": id, "id": "one"})),
-            (Operation::ListTaskPushNotificationConfigs, json!({"taskId": id})),
-            (Operation::DeleteTaskPushNotificationConfig, json!({"taskId": id, "id": "one"})),
-        ] {
-            s.refused(operation, params, "PUSH_NOTIFICATION_NOT_SUPPORTED").await;
-        }
-        // §3.3.4 says nothing of a config that comes with a send: only the same has to happen.
-        let mut params = say("echo");
-        params["configuration"] = json!({"taskPushNotificationConfig": {"url": "https://example.com/"}});
-        let _ = s.outcome(&Call::new(Operation::SendMessage, params)).await;
     }
 
     async fn extended_card_is_not_supported_yet(s) {
