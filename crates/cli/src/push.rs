@@ -5,5 +5,5 @@ mod setup;
 mod vault;
 
 pub use courier::HttpCourier;
-pub use setup::{check_key, for_operator, set_up};
+pub use setup::{check_key, for_operator, set_up, tell_what_waits};
 pub use vault::KeyVault;

@@ -56,9 +56,12 @@ async fn serve(served: Served, settings: Settings) -> anyhow::Result<()> {
     let parts =
         EngineParts { store, agent, clock, ids: Arc::new(RandomIds::default()), config: settings.engine(card_of) };
     let mut engine = Engine::new(parts);
-    if let Some(setup) = &setup {
-        engine = engine.with_push(setup.parts());
-        push::check_key(&engine, &settings.push, &settings.store).await?;
+    match &setup {
+        Some(setup) => {
+            engine = engine.with_push(setup.parts());
+            push::check_key(&engine, &settings.push, &settings.store).await?;
+        }
+        None => push::tell_what_waits(&engine).await,
     }
     let push_offer = if setup.is_some() { PushOffer::Sent } else { PushOffer::Off };
     let config = server_config(&settings, card_of, push_offer);

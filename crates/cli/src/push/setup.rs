@@ -110,6 +110,20 @@ fn with_keys(push: &PushSettings, keys: Keys, clock: &Arc<dyn Clock>) -> anyhow:
     Ok(Setup { courier: Arc::new(courier), vault: Arc::new(KeyVault::new(keys)) })
 }
 
+/// Logs that something waits for push notifications to be on again, if so: what is due keeps its task.
+pub async fn tell_what_waits(engine: &Engine) {
+    match engine.push_backlog().await {
+        Ok(backlog) if backlog.configs > 0 => {
+            let configs = backlog.configs;
+            tracing::warn!(configs, "push notifications are due and are not sent: their tasks are kept until they are");
+        }
+        Ok(_) => {}
+        Err(error) => {
+            tracing::warn!(error = &error as &dyn std::error::Error, "cannot look whether push notifications are due");
+        }
+    }
+}
+
 /// Refuses a key that is not the store's.
 ///
 /// # Errors

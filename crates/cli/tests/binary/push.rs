@@ -275,6 +275,24 @@ fn what_is_given_up_is_sent_again_by_the_next_server() {
 }
 
 #[test]
+fn a_server_that_sends_nothing_says_what_waits_and_the_next_one_sends_it() {
+    let (place, receiver) = (Place::folder(), Receiver::answering(500));
+    let server = place.serve();
+    send(&server, "echo", &receiver);
+    poll(|| if receiver.received().is_empty() { Err("nothing came".to_owned()) } else { Ok(()) });
+    end(server);
+    let mut off = Server::launch(place.longhaul(&["demo-server"]).env("LONGHAUL_PUSH_ENABLED", "false"));
+    let log = off.listens();
+    assert!(log.contains("push notifications are off: push.enabled is false"), "{log}");
+    assert!(log.contains("their tasks are kept until they are configs=1"), "{log}");
+    receiver.answer(200);
+    end(off);
+    let server = place.serve();
+    receiver.until("COMPLETED");
+    end(server);
+}
+
+#[test]
 fn a_request_carries_what_its_receiver_knows_it_by_and_no_log_does() {
     let (place, receiver) = (Place::folder(), Receiver::answering(200));
     let server = Server::launch(place.longhaul(&["demo-server"]).env("LONGHAUL_LOG", "trace")).listening();
