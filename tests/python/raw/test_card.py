@@ -65,7 +65,7 @@ def test_card_has_what_is_required(server: Server) -> None:
         assert skill['id'] and skill['name'] and skill['description'] and skill['tags']
     capabilities = card['capabilities']
     assert capabilities['streaming'] is True
-    assert not capabilities.get('pushNotifications')
+    assert capabilities.get('pushNotifications') is True
     assert not capabilities.get('extendedAgentCard')
 
 

@@ -8,21 +8,15 @@ import pytest
 from a2a.client import Client, ClientCallContext
 from a2a.types.a2a_pb2 import (
     CancelTaskRequest,
-    DeleteTaskPushNotificationConfigRequest,
     GetExtendedAgentCardRequest,
-    GetTaskPushNotificationConfigRequest,
     GetTaskRequest,
-    ListTaskPushNotificationConfigsRequest,
     ListTasksRequest,
     Part,
-    SendMessageConfiguration,
     SubscribeToTaskRequest,
-    TaskPushNotificationConfig,
 )
 from a2a.utils.errors import (
     ContentTypeNotSupportedError,
     InvalidParamsError,
-    PushNotificationNotSupportedError,
     TaskNotCancelableError,
     TaskNotFoundError,
     UnsupportedOperationError,
@@ -75,32 +69,6 @@ async def test_subscription_to_an_ended_task_is_unsupported(
     with pytest.raises(UnsupportedOperationError):
         async for _ in streamer.subscribe(SubscribeToTaskRequest(id=task.id)):
             pass
-
-
-async def test_push_configurations_are_not_supported(client: Client) -> None:
-    task = await run(client, 'hello')
-    config = TaskPushNotificationConfig(task_id=task.id, url='https://example.com/hook')
-    with pytest.raises(PushNotificationNotSupportedError):
-        await client.create_task_push_notification_config(config)
-    with pytest.raises(PushNotificationNotSupportedError):
-        await client.get_task_push_notification_config(
-            GetTaskPushNotificationConfigRequest(task_id=task.id, id='one')
-        )
-    with pytest.raises(PushNotificationNotSupportedError):
-        await client.list_task_push_notification_configs(
-            ListTaskPushNotificationConfigsRequest(task_id=task.id)
-        )
-    with pytest.raises(PushNotificationNotSupportedError):
-        await client.delete_task_push_notification_config(
-            DeleteTaskPushNotificationConfigRequest(task_id=task.id, id='one')
-        )
-
-
-async def test_push_configuration_in_a_send_is_not_supported(client: Client) -> None:
-    config = TaskPushNotificationConfig(url='https://example.com/hook')
-    configuration = SendMessageConfiguration(task_push_notification_config=config)
-    with pytest.raises(PushNotificationNotSupportedError):
-        await run(client, 'hello', configuration=configuration)
 
 
 async def test_media_type_that_no_skill_takes_is_not_supported(client: Client) -> None:
