@@ -53,6 +53,10 @@ async fn measure(config: &PostgresConfig, tasks: usize, senders: usize, hosts: u
     let next = store.next_delivery().await.expect("an answer");
     println!("the next delivery: {next:?} in {:?}", begun.elapsed());
     let begun = Instant::now();
+    let early = Timestamp::from_unix_millis(NOW - 1);
+    let due = store.claim_deliveries(early, early, CLAIM, None, &[]).await.expect("claims");
+    println!("a claim while nothing is due: {} in {:?}", due.len(), begun.elapsed());
+    let begun = Instant::now();
     let (settled, claims, claiming) = deliver(&store, senders).await;
     assert_eq!(settled, tasks * EVENTS);
     println!("{settled} deliveries, {senders} at once: {:.0} settled a second", rate(settled, begun));

@@ -127,3 +127,106 @@ impl<'b> PushRows<'b> {
         [&self.locked, &self.replaced, &self.new, &self.appended, &self.locked_dead, &self.moved_dead]
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use bytes::Bytes;
+    use longhaul_lifecycle::TaskHead;
+    use longhaul_protocol::{ContextId, PushConfigId, TaskId, Timestamp};
+    use longhaul_store::{EncodedCommit, EventKind, Expect, NewEvent, NewTask};
+
+    use super::super::batch::Existence;
+    use super::super::transaction::transact;
+    use super::*;
+    use crate::testing::Fixture;
+
+    /// A commit of the task with so many events; `version` is the one before, 0 for none.
+    fn commit(version: u64, events: usize, pushes: &[(&str, &str)], now: i64) -> EncodedCommit {
+        let (task_id, now) = (TaskId::new("task").unwrap(), Timestamp::from_unix_millis(now));
+        let config = |(id, host): &(&str, &str)| PushConfig {
+            id: PushConfigId::new(*id).unwrap(),
+            url: format!("https://{host}/"),
+            host: (*host).to_owned(),
+            scheme: None,
+            secrets: None,
+            version: "1.0".to_owned(),
+            created_at: now,
+        };
+        let head = TaskHead::submitted(task_id.clone(), ContextId::new("context").unwrap(), now);
+        let event = NewEvent { kind: EventKind::Artifact, payload: Bytes::from_static(b"{}") };
+        let commit = Commit {
+            task_id,
+            expect: if version == 0 { Expect::New(NewTask::default()) } else { Expect::Version(version) },
+            head: Some(TaskHead { version: version + 1, ..head }),
+            events: vec![event; events],
+            messages: Vec::new(),
+            checkpoint: None,
+            dedup: None,
+            pushes: pushes.iter().map(config).collect(),
+            now,
+        };
+        EncodedCommit::new(commit).unwrap()
+    }
+
+    /// Makes commits in one transaction.
+    async fn make(fixture: &Fixture, commits: &[&EncodedCommit]) {
+        let made = transact(&fixture.session, &fixture.database.config, commits, Existence::FoundAtTheEnd).await;
+        let (outcomes, _) = made.unwrap();
+        for outcome in outcomes {
+            assert!(outcome.unwrap().has_pushes);
+        }
+    }
+
+    /// Each config with its host, its place in the log, when it is due, and its epoch.
+    async fn configs(fixture: &Fixture) -> Vec<String> {
+        let sql = "SELECT concat_ws(' ', id, host, cursor, last_sequence, coalesce(due_at::text, '-'), epoch)
+            FROM push_config ORDER BY id";
+        let rows = fixture.session.client().query(sql, &[]).await.unwrap();
+        rows.iter().map(|row| row.get(0)).collect()
+    }
+
+    #[tokio::test]
+    async fn commits_of_one_transaction_do_what_they_would_do_one_by_one() {
+        let first = [
+            commit(0, 2, &[("a", "one"), ("b", "one")], 10),
+            commit(1, 1, &[("b", "two"), ("c", "two"), ("c", "three")], 11),
+            commit(2, 0, &[("d", "four")], 12),
+        ];
+        let then = [
+            commit(3, 0, &[("a", "five")], 20),
+            commit(4, 1, &[("d", "six"), ("e", "six")], 21),
+            commit(5, 1, &[], 22),
+        ];
+        for together in [false, true] {
+            let fixture = Fixture::new().await;
+            for commits in [&first, &then] {
+                match together {
+                    true => make(&fixture, &commits.each_ref()).await,
+                    false => {
+                        for commit in commits {
+                            make(&fixture, &[commit]).await;
+                        }
+                    }
+                }
+            }
+            let known: Vec<String> = configs(&fixture).await;
+            let places: Vec<&str> = known.iter().filter_map(|line| line.rsplitn(3, ' ').nth(2)).collect();
+            assert_eq!(places, ["a five 0 5", "b two 0 5", "c three 2 5", "d six 3 5", "e six 3 5"], "{together}");
+            assert!(known.iter().all(|line| !line.contains('-')), "all are due: {known:?}");
+        }
+    }
+
+    #[tokio::test]
+    async fn what_waits_keeps_its_time_and_the_rest_is_due_by_the_commit() {
+        let fixture = Fixture::new().await;
+        make(&fixture, &[&commit(0, 1, &[("a", "host"), ("b", "host")], 10)]).await;
+        fixture.execute("UPDATE push_config SET cursor = 1, due_at = NULL WHERE id = 'a'").await;
+        fixture.execute("UPDATE push_config SET due_at = 900, epoch = 3 WHERE id = 'b'").await;
+        make(&fixture, &[&commit(1, 1, &[], 20)]).await;
+        assert_eq!(configs(&fixture).await, ["a host 1 2 20 0", "b host 0 2 900 3"]);
+        make(&fixture, &[&commit(2, 0, &[], 30)]).await;
+        assert_eq!(configs(&fixture).await, ["a host 1 2 20 0", "b host 0 2 900 3"]);
+        make(&fixture, &[&commit(3, 0, &[("b", "moved")], 40)]).await;
+        assert_eq!(configs(&fixture).await, ["a host 1 2 20 0", "b moved 0 2 40 4"]);
+    }
+}
