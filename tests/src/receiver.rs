@@ -94,6 +94,7 @@ impl HookReceiver {
     }
 
     /// The same on this address.
+    #[expect(clippy::disallowed_methods, reason = "it is aborted when the receiver is dropped")]
     pub async fn on(addr: SocketAddr, script: impl Fn(&str, u64, usize) -> Reply + Send + Sync + 'static) -> Self {
         let listener = TcpListener::bind(addr).await.expect("a port is free");
         let addr = listener.local_addr().expect("it has an address");
@@ -205,6 +206,7 @@ struct Request {
     body: Vec<u8>,
 }
 
+#[expect(clippy::disallowed_methods, reason = "a connection ends with its peer, or with the test")]
 async fn accept(listener: TcpListener, shared: Arc<Shared>) {
     while let Ok((stream, _)) = listener.accept().await {
         let shared = Arc::clone(&shared);

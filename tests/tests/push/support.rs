@@ -26,7 +26,7 @@ pub fn on_sqlite(config: &str) -> (Launch, Option<Database>) {
 
 /// The same on a PostgreSQL database of its own.
 pub fn on_postgres(config: &str) -> (Launch, Option<Database>) {
-    let database = Database::fresh().expect("PostgreSQL makes a database");
+    let database = Database::fresh().unwrap();
     let store = Store::Postgres(database.url().to_owned());
     (pushing(Launch { config: config.to_owned(), ..Launch::new(store) }), Some(database))
 }
