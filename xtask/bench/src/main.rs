@@ -8,6 +8,7 @@ mod bare_loop;
 mod disk;
 mod emit;
 mod floor;
+mod hook;
 mod http;
 mod load;
 mod pgbench;

@@ -21,20 +21,26 @@ pub struct MessageRequest {
 impl MessageRequest {
     /// A `SendMessage` with one text part.
     pub fn send(text: &str) -> Result<Self> {
-        Self::new("SendMessage", text, false)
+        Self::new("SendMessage", text, None)
     }
 
     /// A `SendMessage` with one text part that is answered at once.
     pub fn leave(text: &str) -> Result<Self> {
-        Self::new("SendMessage", text, true)
+        Self::new("SendMessage", text, Some(serde_json::json!({ "returnImmediately": true })))
+    }
+
+    /// A `SendMessage` with one text part, of whose task each event is pushed to `url`.
+    pub fn pushing(text: &str, url: &str) -> Result<Self> {
+        let push = serde_json::json!({ "taskPushNotificationConfig": { "id": "bench", "url": url } });
+        Self::new("SendMessage", text, Some(push))
     }
 
     /// A `SendStreamingMessage` with one text part.
     pub fn stream(text: &str) -> Result<Self> {
-        Self::new("SendStreamingMessage", text, false)
+        Self::new("SendStreamingMessage", text, None)
     }
 
-    fn new(method: &str, text: &str, leave: bool) -> Result<Self> {
+    fn new(method: &str, text: &str, configuration: Option<serde_json::Value>) -> Result<Self> {
         let digits = "0".repeat(ID_DIGITS);
         let mut params = serde_json::json!({
             "message": {
@@ -43,8 +49,8 @@ impl MessageRequest {
                 "parts": [{ "text": text }],
             }
         });
-        if leave && let Some(members) = params.as_object_mut() {
-            members.insert("configuration".to_owned(), serde_json::json!({ "returnImmediately": true }));
+        if let (Some(configuration), Some(members)) = (configuration, params.as_object_mut()) {
+            members.insert("configuration".to_owned(), configuration);
         }
         let bytes = json_rpc(method, &params);
         let start = bytes

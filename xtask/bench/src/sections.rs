@@ -7,6 +7,7 @@ mod list;
 mod memory;
 mod postgres;
 mod postgres_size;
+mod push;
 mod sends;
 mod streams;
 mod transactions;
@@ -35,6 +36,8 @@ pub enum SectionName {
     List,
     /// Restarts, leases that run out, and starts of turns.
     Leases,
+    /// Push notifications.
+    Push,
     /// Several instances on PostgreSQL, beside `pgbench`.
     Postgres,
     /// What each operation costs in PostgreSQL with few and with many tasks. Takes minutes to fill.
@@ -43,7 +46,7 @@ pub enum SectionName {
 
 impl SectionName {
     /// The sections of a run that names none, in the order in which they run: all but the one that takes minutes to fill.
-    pub const DEFAULT: [Self; 9] = [
+    pub const DEFAULT: [Self; 10] = [
         Self::Disk,
         Self::Sends,
         Self::Loop,
@@ -52,6 +55,7 @@ impl SectionName {
         Self::Memory,
         Self::List,
         Self::Leases,
+        Self::Push,
         Self::Postgres,
     ];
 
@@ -65,6 +69,7 @@ impl SectionName {
             Self::Memory => "memory",
             Self::List => "list",
             Self::Leases => "leases",
+            Self::Push => "push",
             Self::Postgres => "postgres",
             Self::PostgresSize => "postgres-size",
         }
@@ -88,6 +93,7 @@ async fn dispatch(name: SectionName, run: &mut Run, figures: &mut Vec<Figure>) -
         SectionName::Memory => memory::measure(run, figures).await,
         SectionName::List => list::measure(run, figures).await,
         SectionName::Leases => leases::measure(run, figures).await,
+        SectionName::Push => push::measure(run, figures).await,
         SectionName::Postgres => postgres::measure(run, figures).await,
         SectionName::PostgresSize => postgres_size::measure(run, figures).await,
     }

@@ -137,6 +137,7 @@ impl Filled {
             messages: vec![NewMessage::new(message, 1)],
             checkpoint: None,
             dedup: None,
+            pushes: Vec::new(),
             now,
             head: Some(head.clone()),
         };
@@ -241,6 +242,7 @@ impl Filled {
             head: Some(head.clone()),
             checkpoint: None,
             dedup: None,
+            pushes: Vec::new(),
             now: now()?,
         };
         let store = Arc::clone(&self.store);
