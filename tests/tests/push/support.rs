@@ -31,7 +31,8 @@ pub fn on_postgres(config: &str) -> (Launch, Option<Database>) {
     (pushing(Launch { config: config.to_owned(), ..Launch::new(store) }), Some(database))
 }
 
-fn pushing(launch: Launch) -> Launch {
+/// What may send to this machine, with keys.
+pub fn pushing(launch: Launch) -> Launch {
     let env = [
         ("LONGHAUL_PUSH_ALLOW", "127.0.0.0/8"),
         ("LONGHAUL_PUSH_ALLOW_HTTP", "true"),
