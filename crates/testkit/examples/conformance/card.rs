@@ -9,6 +9,8 @@ const REQUIRED_EXTENSION: &str = "urn:a2a:tck:required-extension";
 pub enum Profile {
     /// Streams.
     Plain,
+    /// Streams, and push notifications.
+    Full,
     /// Nothing optional.
     Nostream,
     /// Streams, and an extension that every caller has to know.
@@ -30,7 +32,7 @@ pub fn card(profile: Profile) -> AgentCard {
         version: env!("CARGO_PKG_VERSION").to_owned(),
         capabilities: Some(AgentCapabilities {
             streaming: Some(profile != Profile::Nostream),
-            push_notifications: Some(false),
+            push_notifications: Some(profile == Profile::Full),
             extensions: if profile == Profile::Ext { vec![required] } else { Vec::new() },
             extended_agent_card: Some(false),
         }),

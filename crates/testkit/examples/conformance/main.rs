@@ -4,6 +4,7 @@
 mod agent;
 mod behaviour;
 mod card;
+mod push;
 
 use std::net::SocketAddr;
 use std::path::PathBuf;
@@ -11,9 +12,10 @@ use std::sync::Arc;
 
 use anyhow::Context as _;
 use clap::Parser;
-use longhaul_engine::{Clock as _, Config, Engine, EngineParts, RandomIds, Store, SystemClock};
+use longhaul_engine::{Clock, Config, Engine, EngineParts, RandomIds, Store, SystemClock};
 use longhaul_server::{Server, ServerConfig};
 use longhaul_store::MemoryStore;
+use longhaul_store_postgres::{PostgresConfig, PostgresStore};
 use longhaul_store_sqlite::{SqliteConfig, SqliteStore};
 use tokio::signal::unix::{SignalKind, signal};
 use tokio_util::sync::CancellationToken;
@@ -36,6 +38,9 @@ struct Arguments {
     /// Keep the tasks in SQLite in this folder, instead of in memory.
     #[arg(long)]
     data: Option<PathBuf>,
+    /// Keep the tasks in this PostgreSQL database, such as `postgres://user@host/database`, instead of in memory.
+    #[arg(long, conflicts_with = "data")]
+    postgres: Option<String>,
 }
 
 fn parse_prefix(text: &str) -> Result<String, &'static str> {
@@ -48,24 +53,29 @@ fn parse_prefix(text: &str) -> Result<String, &'static str> {
 
 #[tokio::main]
 async fn main() -> anyhow::Result<()> {
-    let Arguments { listen, profile, prefix, data } = Arguments::parse();
+    let Arguments { listen, profile, prefix, data, postgres } = Arguments::parse();
     let card = card::card(profile);
-    let clock = Arc::new(SystemClock::new());
-    let store: Arc<dyn Store> = match data {
-        None => Arc::new(MemoryStore::new()),
-        Some(directory) => {
+    let clock: Arc<dyn Clock> = Arc::new(SystemClock::new());
+    let store: Arc<dyn Store> = match (data, postgres) {
+        (Some(directory), _) => {
             Arc::new(SqliteStore::open(&SqliteConfig { directory, ..SqliteConfig::default() }, clock.now())?)
         }
+        // One instance on the database's machine: their clocks are the same.
+        (None, Some(url)) => Arc::new(PostgresStore::open(&PostgresConfig { url, ..PostgresConfig::default() }).await?),
+        (None, None) => Arc::new(MemoryStore::new()),
     };
     // The kit sends the same message id dozens of times and means new tasks: no retry is recognized unless it is asked for.
     let config = Config { input_modes: card.default_input_modes.clone(), ..Config::default() };
-    let engine = Engine::new(EngineParts {
+    let mut engine = Engine::new(EngineParts {
         store,
         agent: Arc::new(ConformanceAgent),
-        clock,
+        clock: Arc::clone(&clock),
         ids: Arc::new(RandomIds::default()),
         config,
     });
+    if profile == Profile::Full {
+        engine = engine.with_push(push::parts(&clock)?);
+    }
     let server = Server::bind(listen, ServerConfig { prefix, ..ServerConfig::new(card) }, engine.clone()).await?;
     engine.start().await?;
     eprintln!("listening on http://{}", server.local_addr());
