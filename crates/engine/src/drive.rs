@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use longhaul_lifecycle::{ArtifactLedger, AttemptOutcome, Command, TaskHead, Writer, decide};
-use longhaul_protocol::{ArtifactId, Message, TaskState, wire};
+use longhaul_protocol::{ArtifactId, Message, TaskState, Timestamp, wire};
 use longhaul_store::{
     ArtifactFold, Commit, EventKind, Expect, NewEvent, NewMessage, Scope, StoreError, TurnRequest, artifact_update,
 };
@@ -140,10 +140,7 @@ pub(crate) async fn drive(inner: Arc<Inner>, start: TurnStart) -> TurnEnd {
             _ => return end,
         }
     }
-    if head.cancel_requested {
-        shared.cancel.cancel();
-    }
-    head.waiting.iter().for_each(|ordinal| shared.deliver(*ordinal));
+    shared.knows(&head);
     let (history, messages) = (head.turn_message, head.messages);
     let mut turn = Turn {
         message,
@@ -180,7 +177,9 @@ pub(crate) async fn drive(inner: Arc<Inner>, start: TurnStart) -> TurnEnd {
                 commit = None;
                 let Ok((new_head, group, writes)) = stored else { break };
                 view = view.take().and_then(|view| view.grown(&group, writes, &new_head));
-                shared.knows_version(new_head.version);
+                // Another instance may have been first, and then this is how the turn comes to know: what is told of that
+                // change later says nothing new.
+                shared.knows(&new_head);
                 head = new_head;
                 if !head.leased {
                     end.view = view.take().map(|view| view.into_task(&head));
@@ -363,12 +362,20 @@ async fn store(
     let mut delay = RETRY_DELAY_MIN;
     // Whether a commit was sent of which nobody knows what became of it: it may still be made.
     let mut unsure = false;
+    // When it was decided: decided again on the same head it must be the same to the last bit, or one that was made in the
+    // meantime would not be known again.
+    let mut decided = inner.clock.now();
     loop {
         // A renewal changes no version, so the head does not know of it.
         if head.leased && head.epoch == shared.epoch {
             head.due_at = head.due_at.max(Some(shared.lease_until()));
         }
-        let Ok((group, next)) = group(&inner, &head, &shared, &writes, last.as_ref()) else { return Err(Lost) };
+        if head.lease_is_over(inner.clock.now()) {
+            decided = inner.clock.now();
+        }
+        let Ok((group, next)) = group(&inner, &head, &shared, &writes, last.as_ref(), decided) else {
+            return Err(Lost);
+        };
         let expect = match group.decides {
             true => Expect::LeaseAndVersion { epoch: shared.epoch, version: head.version },
             false => Expect::Lease { epoch: shared.epoch, last_sequence: head.last_sequence },
@@ -393,7 +400,7 @@ async fn store(
                 return after_all(&inner, &scope, &head, shared.epoch, group, writes, &mut delay).await;
             }
             Err(StoreError::Conflict { .. }) => match inner.store.load(&scope, &head.id).await {
-                Ok(Some(newer)) => head = newer,
+                Ok(Some(newer)) => (head, decided) = (newer, inner.clock.now()),
                 Ok(None) => return Err(Lost),
                 Err(error) => again(&inner, &head, &error, &mut delay).await,
             },
@@ -481,9 +488,10 @@ fn group(
     shared: &TurnShared,
     writes: &VecDeque<Write>,
     last: Option<&Command>,
+    decided: Timestamp,
 ) -> Result<(Group, TaskHead), Lost> {
     let writer = Writer::Agent { epoch: shared.epoch };
-    let now = status_time(head, inner.clock.now());
+    let now = status_time(head, decided);
     let mut group = Group::default();
     let mut next = head.clone();
     let step = |group: &mut Group, next: &mut TaskHead, command: Command| {

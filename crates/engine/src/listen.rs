@@ -53,8 +53,10 @@ impl Inner {
     /// Asks how far the tasks have come that somebody here waits for, or works on while others may change them.
     async fn look(&self) {
         let mut task_ids = self.hub.waited_for();
-        if self.store.is_shared() {
-            task_ids.extend(self.running.turns_now().iter().map(|turn| turn.task_id.clone()));
+        // The turns as they are before the store is asked: the task of one that comes later may have been made meanwhile.
+        let turns = if self.store.is_shared() { self.running.turns_now() } else { Vec::new() };
+        if !turns.is_empty() {
+            task_ids.extend(turns.iter().map(|turn| turn.task_id.clone()));
             task_ids.sort_unstable();
             task_ids.dedup();
         }
@@ -64,7 +66,7 @@ impl Inner {
                     for mark in &marks {
                         self.told_of(mark).await;
                     }
-                    self.stop_removed(task_ids, &marks);
+                    self.stop_removed(&turns, task_ids, &marks);
                 }
                 Err(error) => {
                     tracing::warn!(error = &error as &dyn std::error::Error, "cannot look for missed wake-ups");
@@ -74,11 +76,11 @@ impl Inner {
     }
 
     /// A turn whose task is gone has nothing to write to.
-    fn stop_removed(&self, asked: &[TaskId], marks: &[TaskMark]) {
-        if !self.store.is_shared() || marks.len() == asked.len() {
+    fn stop_removed(&self, turns: &[Arc<TurnShared>], asked: &[TaskId], marks: &[TaskMark]) {
+        if marks.len() == asked.len() {
             return;
         }
-        for turn in self.running.turns_now() {
+        for turn in turns {
             if asked.contains(&turn.task_id) && marks.iter().all(|mark| mark.task_id != turn.task_id) {
                 self.running.stop(&turn.task_id, turn.epoch, Stop::Lost);
             }
@@ -105,11 +107,7 @@ impl Inner {
             self.running.stop(&turn.task_id, turn.epoch, Stop::Lost);
             return Ok(());
         };
-        if head.cancel_requested {
-            turn.cancel.cancel();
-        }
-        head.waiting.iter().for_each(|ordinal| turn.deliver(*ordinal));
-        turn.knows_version(head.version);
+        turn.knows(&head);
         Ok(())
     }
 }

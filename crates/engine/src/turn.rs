@@ -3,7 +3,7 @@ use std::sync::atomic::{AtomicI64, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use bytes::Bytes;
-use longhaul_lifecycle::{ArtifactLedger, ArtifactRejection, ArtifactUpdate};
+use longhaul_lifecycle::{ArtifactLedger, ArtifactRejection, ArtifactUpdate, TaskHead};
 use longhaul_protocol::{
     Artifact, ContextId, FieldViolation, JsonObject, Message, TaskId, Timestamp, json, rules, wire,
 };
@@ -381,9 +381,13 @@ impl TurnShared {
         self.version.load(Ordering::Relaxed)
     }
 
-    /// The turn has made this version, or was told what it says.
-    pub fn knows_version(&self, version: u64) {
-        self.version.fetch_max(version, Ordering::Relaxed);
+    /// Takes note of what the task says, of whoever changed it: that it is to be canceled, and which messages wait.
+    pub fn knows(&self, head: &TaskHead) {
+        if head.cancel_requested {
+            self.cancel.cancel();
+        }
+        head.waiting.iter().for_each(|ordinal| self.deliver(*ordinal));
+        self.version.fetch_max(head.version, Ordering::Relaxed);
     }
 
     /// When the lease runs out unless it is renewed.

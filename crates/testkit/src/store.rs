@@ -1,6 +1,7 @@
 mod push;
 
 use std::collections::{HashMap, VecDeque};
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use async_trait::async_trait;
@@ -56,12 +57,15 @@ pub enum Fault {
     Hold(Gate),
     /// It is done at once, and answers when the gate is open.
     HoldAnswer(Gate),
+    /// A commit fails, and is made all the same, but only when the next one comes, and before it.
+    Late,
 }
 
 /// A store in front of another one, which counts what is asked and fails when it is told to.
 #[derive(Debug)]
 pub struct FaultStore {
     store: Arc<dyn Store>,
+    shared: AtomicBool,
     state: Mutex<State>,
 }
 
@@ -69,13 +73,27 @@ pub struct FaultStore {
 struct State {
     counts: HashMap<Operation, u64>,
     faults: HashMap<Operation, VecDeque<Fault>>,
+    /// Commits that are made before the next one.
+    late: Vec<Commit>,
+}
+
+impl State {
+    fn is_next(&self, operation: Operation, fault: &Fault) -> bool {
+        let next = self.faults.get(&operation).and_then(VecDeque::front);
+        next.is_some_and(|next| std::mem::discriminant(next) == std::mem::discriminant(fault))
+    }
 }
 
 impl FaultStore {
     /// Stands in front of `store`.
     #[must_use]
     pub fn new(store: Arc<dyn Store>) -> Self {
-        Self { store, state: Mutex::default() }
+        Self { store, shared: AtomicBool::default(), state: Mutex::default() }
+    }
+
+    /// Says from now on that other instances may be on the store.
+    pub fn share(&self) {
+        self.shared.store(true, Ordering::SeqCst);
     }
 
     /// Makes the next call of an operation that has no fault yet go wrong in this way.
@@ -106,7 +124,7 @@ impl FaultStore {
         let failed = || StoreError::unavailable("do it", "the test says so");
         match fault {
             None => call.await,
-            Some(Fault::Before) => Err(failed()),
+            Some(Fault::Before | Fault::Late) => Err(failed()),
             Some(Fault::After) => call.await.and_then(|_| Err(failed())),
             Some(Fault::Hold(gate)) => {
                 gate.pass().await;
@@ -124,6 +142,14 @@ impl FaultStore {
 #[async_trait]
 impl Store for FaultStore {
     async fn commit(&self, commit: Commit) -> Result<Committed, StoreError> {
+        let late = std::mem::take(&mut self.state().late);
+        for commit in late {
+            // Whoever sent it was told already.
+            drop(self.store.commit(commit).await);
+        }
+        if self.state().is_next(Operation::Commit, &Fault::Late) {
+            self.state().late.push(commit.clone());
+        }
         self.call(Operation::Commit, self.store.commit(commit)).await
     }
 
@@ -237,7 +263,7 @@ impl Store for FaultStore {
     }
 
     fn is_shared(&self) -> bool {
-        self.store.is_shared()
+        self.shared.load(Ordering::SeqCst) || self.store.is_shared()
     }
 
     async fn heard(&self) -> Heard {

@@ -23,6 +23,7 @@ mod recovery;
 mod retries;
 mod retrying;
 mod sends;
+mod sharing;
 mod shutdown;
 mod streams;
 mod turns;
