@@ -82,8 +82,11 @@ async fn receivers_that_fail_get_all_events(launch: (Launch, Option<Database>)) 
     for (receiver, name) in receivers {
         send(&mut client, "echo", receiver.config(name)).await;
     }
-    let server_log = || server.log();
-    until(PATIENCE, "a refusal is in the log", async || server_log().contains(&refused_task).then_some(())).await;
+    until(PATIENCE, "somebody knocks in vain", async || {
+        let knocked = |line: &str| line.contains("push notification failed") && line.contains(&refused_task);
+        server.log().lines().any(knocked).then_some(())
+    })
+    .await;
     let opened = HookReceiver::on(closed, |_, _, _| Reply::Take).await;
     for (receiver, name) in receivers {
         complete(receiver, name).await;

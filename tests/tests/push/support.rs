@@ -14,7 +14,7 @@ pub const PATIENCE: Duration = Duration::from_secs(90);
 /// Attempts that are over soon, and are made again soon.
 pub const IMPATIENT: &str = "\
 [push]
-timeout = \"500ms\"
+timeout = \"2s\"
 delay_min = \"50ms\"
 delay_max = \"100ms\"
 ";
