@@ -14,7 +14,7 @@ use longhaul_store::{
 };
 
 use crate::engine::{Inner, Worker, new_messages, status_events, status_time};
-use crate::running::Stop;
+use crate::running::{Begins, Stop};
 use crate::turn::{MessageIds, Progress, TurnParts, TurnShared, TurnState, Write};
 use crate::unwind::CatchUnwind;
 use crate::{AgentError, Outcome, Turn, text_part};
@@ -32,8 +32,8 @@ pub(crate) struct TurnStart {
     pub worker: Worker,
     /// The sequence at which the message was stored, for a turn that did not begin with its message.
     pub message_sequence: Option<u64>,
-    /// What [`crate::running::Running::missed`] said before the lease was taken.
-    pub missed: u64,
+    /// From before the lease was taken.
+    pub begins: Begins,
 }
 
 /// How a turn ended: with the head that its last commit left, and the task as a fold of its own writes if nobody else
@@ -122,7 +122,7 @@ struct Group {
 
 /// Runs a turn to its end.
 pub(crate) async fn drive(inner: Arc<Inner>, start: TurnStart) -> TurnEnd {
-    let TurnStart { scope, head, message, request, mut view, worker, message_sequence, missed } = start;
+    let TurnStart { scope, head, message, request, mut view, worker, message_sequence, mut begins } = start;
     let mut end = TurnEnd { head: None, view: None };
     let Some((ledger, resumed)) = at_last(&inner, &head, || past(&inner, &head, message_sequence)).await else {
         return end;
@@ -133,8 +133,9 @@ pub(crate) async fn drive(inner: Arc<Inner>, start: TurnStart) -> TurnEnd {
     }
     let shared = Arc::new(shared(&inner, &scope, &head, ledger, view.is_some()));
     let registered = inner.running.register(Arc::clone(&shared));
+    begins.over();
     let mut head = head;
-    if inner.running.missed() != missed {
+    if begins.has_missed() {
         match at_last(&inner, &head, || inner.store.load(&scope, &head.id)).await {
             Some(Some(newer)) if newer.leased && newer.epoch == head.epoch => head = newer,
             _ => return end,

@@ -22,6 +22,8 @@ struct Turns {
     by_task: BTreeMap<TaskId, RunningTurn>,
     /// Why all turns were stopped: one that comes later is stopped as well.
     all: Option<Stop>,
+    /// How many starts of each task are on their way here: their leases may be taken, and their turns are not there yet.
+    begun: BTreeMap<TaskId, usize>,
 }
 
 /// Why a turn is stopped from outside.
@@ -101,6 +103,24 @@ impl Running {
         Registered { running: Arc::clone(self), task_id, epoch, stopper }
     }
 
+    /// Says that a lease is about to be taken, until its turn is registered or the start came to nothing.
+    pub fn begins(self: &Arc<Self>, task_id: &TaskId) -> Begins {
+        let missed = self.missed();
+        *self.turns().begun.entry(task_id.clone()).or_default() += 1;
+        Begins { running: Arc::clone(self), task_id: task_id.clone(), missed, is_over: false }
+    }
+
+    /// The same for a lease that was found to be taken for a turn of this process, if no other start here may have taken it.
+    /// `missed` as it was before it was found.
+    pub fn begins_alone(self: &Arc<Self>, task_id: &TaskId, missed: u64) -> Option<Begins> {
+        let mut turns = self.turns();
+        if turns.by_task.contains_key(task_id) || turns.begun.contains_key(task_id) {
+            return None;
+        }
+        turns.begun.insert(task_id.clone(), 1);
+        Some(Begins { running: Arc::clone(self), task_id: task_id.clone(), missed, is_over: false })
+    }
+
     /// How often somebody looked for a turn that was not there. Ask before a lease is taken, and again when its turn is
     /// registered: if it is the same number, nothing was missed.
     pub fn missed(&self) -> u64 {
@@ -167,6 +187,42 @@ impl Running {
     /// How many turns run.
     pub fn len(&self) -> usize {
         self.turns().by_task.len()
+    }
+}
+
+/// A start on its way.
+#[derive(Debug)]
+pub(crate) struct Begins {
+    running: Arc<Running>,
+    task_id: TaskId,
+    missed: u64,
+    is_over: bool,
+}
+
+impl Begins {
+    /// Whether somebody looked for a turn that was not there since the start began.
+    pub fn has_missed(&self) -> bool {
+        self.running.missed() != self.missed
+    }
+
+    /// The turn is there, or the start came to nothing as far as is known.
+    pub fn over(&mut self) {
+        if std::mem::replace(&mut self.is_over, true) {
+            return;
+        }
+        let mut turns = self.running.turns();
+        if let Some(count) = turns.begun.get_mut(&self.task_id) {
+            *count -= 1;
+            if *count == 0 {
+                turns.begun.remove(&self.task_id);
+            }
+        }
+    }
+}
+
+impl Drop for Begins {
+    fn drop(&mut self) {
+        self.over();
     }
 }
 

@@ -119,7 +119,7 @@ async fn begin(inner: &Arc<Inner>, claim: Claim, worker: Worker) -> Result<Begun
     let Some(StoredMessage { message, request, sequence, .. }) = messages.into_iter().next() else {
         return Err(StoreError::corrupt(format!("task {} has no message {}", head.id, head.turn_message)));
     };
-    let missed = inner.running.missed();
+    let begins = inner.running.begins(&head.id);
     let commit = Commit {
         task_id: head.id.clone(),
         expect: Expect::Unheld(head.version),
@@ -145,7 +145,7 @@ async fn begin(inner: &Arc<Inner>, claim: Claim, worker: Worker) -> Result<Begun
                 view: None,
                 worker: worker.used(),
                 message_sequence: Some(sequence),
-                missed,
+                begins,
             });
             inner.settle(&error, start);
             return Err(error);
@@ -155,7 +155,7 @@ async fn begin(inner: &Arc<Inner>, claim: Claim, worker: Worker) -> Result<Begun
     if head.leased {
         let worker = worker.used();
         let start =
-            TurnStart { scope, head, message, request, view: None, worker, message_sequence: Some(sequence), missed };
+            TurnStart { scope, head, message, request, view: None, worker, message_sequence: Some(sequence), begins };
         inner.tracker.spawn(drive(Arc::clone(inner), start));
     }
     Ok(Begun::Moved)

@@ -18,6 +18,7 @@ use crate::drive::{TurnStart, View, drive};
 use crate::engine::{Inner, Worker, contended, known_form, new_messages, status_time};
 use crate::hub::{Heard, Subscription};
 use crate::push::too_many_pushes;
+use crate::running::Begins;
 use crate::schedule::decide_all;
 use crate::stream::EventStream;
 use crate::turn::agent_message;
@@ -278,7 +279,7 @@ impl Inner {
             agent_message(self.ids.message_id(now), &context_id, task_id, parts)
                 .map_err(|error| EngineError::InvalidAgentResponse(error.to_string()))
         };
-        let missed = self.running.missed();
+        let begins = self.running.begins(&task_id);
         let mut worker = None;
         let commands = match accept {
             Accept::Message(parts) => return Ok(Begun::Message(Box::new(say(parts, None)?.into_wire()))),
@@ -317,7 +318,7 @@ impl Inner {
             Ok(committed) => committed,
             Err(error) => {
                 let head = transition.head;
-                self.settle(&error, worker.map(|worker| turn_start(send, head, message, worker, None, missed)));
+                self.settle(&error, worker.map(|worker| turn_start(send, head, message, worker, None, begins)));
                 return Err(EngineError::store("accept the task", error));
             }
         };
@@ -327,7 +328,7 @@ impl Inner {
         }
         let turn = worker.map(|worker| {
             let view = (waits == Waits::ForAnswer).then(|| View::new(&head, None, &message, head.last_sequence));
-            Box::new(turn_start(send, head.clone(), message.clone(), worker, view, missed))
+            Box::new(turn_start(send, head.clone(), message.clone(), worker, view, begins))
         });
         Ok(Begun::Task(Box::new(BegunTask { head, subscription, turn, created: Some(message) })))
     }
@@ -355,7 +356,7 @@ impl Inner {
             }
             self.refuse_too_many_pushes(send, task_id).await?;
             let message = send.message.clone().with_task(&head.context_id, Some(task_id));
-            let missed = self.running.missed();
+            let begins = self.running.begins(task_id);
             let now = status_time(&head, self.clock.now());
             let worker = if head.state.is_interrupted() { self.worker_out_of_line() } else { None };
             let mut commands = vec![Command::Message { message: message.clone() }];
@@ -378,7 +379,7 @@ impl Inner {
                 Err(StoreError::Conflict { .. }) => continue,
                 Err(error) => {
                     let head = transition.head;
-                    self.settle(&error, worker.map(|worker| turn_start(send, head, message, worker, None, missed)));
+                    self.settle(&error, worker.map(|worker| turn_start(send, head, message, worker, None, begins)));
                     return Err(EngineError::store("accept the message", error));
                 }
             };
@@ -388,7 +389,7 @@ impl Inner {
                 None if head.waits_for_a_worker() => self.due(),
                 None => {}
             }
-            let turn = worker.map(|worker| Box::new(turn_start(send, head.clone(), message, worker, None, missed)));
+            let turn = worker.map(|worker| Box::new(turn_start(send, head.clone(), message, worker, None, begins)));
             return Ok(Begun::Task(Box::new(BegunTask { head, subscription, turn, created: None })));
         }
         Err(contended(task_id))
@@ -516,10 +517,10 @@ fn turn_start(
     message: Message,
     worker: Worker,
     view: Option<View>,
-    missed: u64,
+    begins: Begins,
 ) -> TurnStart {
     let (scope, request) = (send.scope.clone(), send.request.clone());
-    TurnStart { scope, head, message, request, view, worker, message_sequence: None, missed }
+    TurnStart { scope, head, message, request, view, worker, message_sequence: None, begins }
 }
 
 fn refused(task_id: &TaskId, rejection: &Rejection) -> EngineError {

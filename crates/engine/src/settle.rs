@@ -9,7 +9,7 @@ use longhaul_store::StoreError;
 use crate::drive::{TurnStart, drive};
 use crate::engine::Inner;
 
-/// How long to wait before the store is asked what became of it, by when any other start of the task runs its turn.
+/// How long to wait before the store is asked what became of it.
 const SETTLE_DELAY: Duration = Duration::from_secs(1);
 
 impl Inner {
@@ -23,6 +23,7 @@ impl Inner {
 }
 
 async fn settle(inner: Arc<Inner>, mut start: TurnStart) {
+    start.begins.over();
     loop {
         tokio::select! {
             biased;
@@ -30,9 +31,12 @@ async fn settle(inner: Arc<Inner>, mut start: TurnStart) {
             () = inner.closing.cancelled() => return,
             () = inner.clock.sleep(SETTLE_DELAY) => {}
         }
-        start.missed = inner.running.missed();
+        let missed = inner.running.missed();
         match inner.store.load(&start.scope, &start.head.id).await {
             Ok(Some(head)) if is_ours(&head, &start.head) && !inner.running.runs(&head.id) => {
+                // Another start of the same task may have taken the same epoch, and is about to run its turn.
+                let Some(begins) = inner.running.begins_alone(&head.id, missed) else { continue };
+                start.begins = begins;
                 tracing::warn!(
                     task_id = head.id.as_str(),
                     epoch = head.epoch,

@@ -112,4 +112,35 @@ on_each_store! {
         assert_eq!(world.head(&task.id).await.last_sequence, 6);
         assert_eq!(artifacts(&world.task(&task.id).await), [("a".to_owned(), "12".to_owned())]);
     }
+
+    async fn a_start_that_came_to_nothing_does_not_run_the_turn_of_the_next_one(place) {
+        let (asked, started, works) = (Gate::new(), Gate::new(), Gate::new());
+        let busy = vec![Step::FailForNow("busy")];
+        let world = place.world(ScriptedAgent::steps(vec![busy.clone(), busy, vec![Step::Wait(works.clone())]])).await;
+        let task = world.send(send("go").immediately()).await;
+        world.clock.slept_for(BACKOFF).await;
+        let (commits, loads) = (world.store.count(Operation::Commit), world.store.count(Operation::Load));
+        // One that is not made, of which the store does not say so; and one that is made and answered late.
+        world.store.next(Operation::Commit, Fault::Before);
+        world.store.next(Operation::Commit, Fault::HoldAnswer(started.clone()));
+        world.store.next(Operation::Load, Fault::Hold(asked.clone()));
+        world.clock.advance(BACKOFF);
+        spin(|| world.store.count(Operation::Commit) > commits).await;
+        spin(|| {
+            world.clock.advance(SWEEP);
+            world.store.count(Operation::Commit) > commits + 1 && world.store.count(Operation::Load) > loads
+        }).await;
+        (started.reached(1).await, asked.reached(1).await);
+        asked.open();
+        // It is asked for again, or was taken for the one that was not made.
+        spin(|| {
+            world.clock.advance(SWEEP);
+            world.store.count(Operation::Load) > loads + 1 || world.agent.runs().len() > 2
+        }).await;
+        started.open();
+        works.reached(1).await;
+        works.open();
+        world.until(&task.id, Completed).await;
+        assert_eq!(world.agent.runs().len(), 3);
+    }
 }
