@@ -277,7 +277,8 @@ impl Store for PostgresStore {
     }
 
     async fn due(&self, now: Timestamp, limit: usize, rotation: Rotation) -> Result<Due, StoreError> {
-        self.read("read which tasks are due", self.reader.due(now, limit, rotation)).await
+        let clock = self.database.config.lease_clock;
+        self.read("read which tasks are due", self.reader.due(clock, now, limit, rotation)).await
     }
 
     async fn next_due(&self) -> Result<Option<Timestamp>, StoreError> {

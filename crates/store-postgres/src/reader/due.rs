@@ -5,6 +5,7 @@ use longhaul_store::{Claim, Due, Rotation, Scope};
 use super::line::{KEY_SEPARATOR, Window};
 use super::oldest::behind;
 use super::{Reader, row, statements};
+use crate::LeaseClock;
 use crate::fault::Fault;
 use crate::session::Param;
 
@@ -19,10 +20,16 @@ const TASK: usize = 5;
 
 impl Reader {
     /// Reads as much of the line as [`Rotation::take`] is likely to look at. Where it looked farther, more is read.
-    pub(crate) async fn due(&self, now: Timestamp, limit: usize, rotation: Rotation) -> Result<Due, Fault> {
+    pub(crate) async fn due(
+        &self,
+        clock: LeaseClock,
+        now: Timestamp,
+        limit: usize,
+        rotation: Rotation,
+    ) -> Result<Due, Fault> {
         let (mut factor, mut known): (i64, Vec<Scope>) = (1, Vec::new());
         loop {
-            let (mut claims, mut window) = self.window(now, limit, &rotation, factor, &known).await?;
+            let (mut claims, mut window) = self.window(clock, now, limit, &rotation, (factor, &known)).await?;
             let mut taken = rotation.clone();
             claims.extend(taken.take(&mut window, limit.saturating_sub(claims.len()))?);
             if !window.was_short() || factor > int(limit as u64) {
@@ -36,11 +43,11 @@ impl Reader {
     /// The tasks whose lease ran out or whose wait is over, the longest first, and a window on the line.
     async fn window(
         &self,
+        clock: LeaseClock,
         now: Timestamp,
         limit: usize,
         rotation: &Rotation,
-        factor: i64,
-        known: &[Scope],
+        (factor, known): (i64, &[Scope]),
     ) -> Result<(Vec<Claim>, Window), Fault> {
         let (tenant, owner) = behind(rotation.scope());
         let lasts = known.iter().filter_map(|scope| rotation.context(scope).map(|context| (scope, context)));
@@ -50,7 +57,8 @@ impl Reader {
             scopes.iter().map(|scope| format!("{}{KEY_SEPARATOR}{}", scope.tenant, scope.owner)).collect();
         let names: Vec<&str> = contexts.iter().map(|context| context.as_str()).collect();
         let (now, limit) = (now.unix_millis(), int(limit as u64));
-        let wanted: &[Param<'_>] = &[&now, &limit, &tenant, &owner, &keys, &names, &factor];
+        let by_database = clock == LeaseClock::Database;
+        let wanted: &[Param<'_>] = &[&now, &limit, &tenant, &owner, &keys, &names, &factor, &by_database];
         let rows = self.pool.query(statements::DUE, wanted).await?;
 
         let lasts = scopes.into_iter().cloned().zip(contexts.into_iter().cloned());

@@ -161,6 +161,14 @@ macro_rules! list {
 pub(super) const LIST_SCOPE: &str = list!("list", "");
 pub(super) const LIST_CONTEXT: &str = list!("list of a context", " AND t.context_id = $3");
 
+/// When leases and waits are over: at `$1`, but not before the database's clock says so, where that decides about them (`$8`).
+/// Whoever is ahead of it would be shown leases that it can't take, instead of the line.
+macro_rules! over {
+    () => {
+        "LEAST($1, CASE WHEN $8::bool THEN (extract(epoch FROM now()) * 1000)::bigint END)"
+    };
+}
+
 /// Leases that ran out and waits that are over; and, of the line, the first scopes in the circle that begins at `$3` and `$4`, of
 /// each the first contexts in the circle behind its last one, and of each of those the first tasks. With `$7` = 1 these are about
 /// as many as are wanted if scopes have as many contexts and contexts as many tasks as each other; else more.
@@ -214,13 +222,13 @@ pub(super) const DUE: &str = concat!(
         (SELECT 0::bigint AS contexts_max, 0::bigint AS contexts, 0::bigint AS tasks_max, t.* FROM (
             SELECT t.* FROM (
                 (SELECT t.due_at AS ended, t.shard, t.id FROM task AS t
-                    WHERE t.due_at IS NOT NULL AND (t.leased OR t.state = 8) AND t.due_at <= $1
+                    WHERE t.due_at IS NOT NULL AND (t.leased OR t.state = 8) AND t.due_at <= ", over!(), "
                     ORDER BY t.due_at, t.id LIMIT $2)
                 UNION ALL
                 (SELECT l.until, l.shard, l.task_id FROM lease AS l CROSS JOIN LATERAL (SELECT 1 FROM task AS t
                         WHERE t.shard = l.shard AND t.id = l.task_id AND t.epoch = l.epoch AND t.leased AND t.due_at IS NULL
                         LIMIT 1) AS t
-                    WHERE l.shard >= 0 AND l.until <= $1 ORDER BY l.until, l.task_id LIMIT $2)
+                    WHERE l.shard >= 0 AND l.until <= ", over!(), " ORDER BY l.until, l.task_id LIMIT $2)
                 ORDER BY ended, id LIMIT $2) AS o
             CROSS JOIN LATERAL (SELECT t.* FROM task AS t WHERE t.shard = o.shard AND t.id = o.id LIMIT 1) AS t) AS t)
         UNION ALL

@@ -1,3 +1,4 @@
+use crate::LeaseClock;
 use longhaul_store::{Claim, Rotation};
 use rand::rngs::StdRng;
 use rand::{RngExt, SeedableRng};
@@ -43,7 +44,7 @@ async fn a_part_of_the_line_gives_what_all_of_it_would() {
             whole.iter().cloned().for_each(|claim| line.add(claim, false, i64::MAX));
             line.sort();
             let expected = expected_rotation.take(&mut line, limit).unwrap();
-            let due = fixture.reader.due(at(1000), limit, rotation).await.unwrap();
+            let due = fixture.reader.due(LeaseClock::Caller, at(1000), limit, rotation).await.unwrap();
             assert_eq!(due.claims, expected, "seed {seed}, {limit} at once");
             assert_eq!(due.rotation, expected_rotation);
             // Now and then one begins anew.
@@ -83,7 +84,7 @@ async fn a_lease_that_was_renewed_ends_when_its_row_says() {
         fixture.execute(&format!("INSERT INTO lease VALUES ({shard}, '{id}', 7, {until})")).await;
     }
     let due = async |now, limit| {
-        let due = fixture.reader.due(at(now), limit, Rotation::default()).await.unwrap();
+        let due = fixture.reader.due(LeaseClock::Caller, at(now), limit, Rotation::default()).await.unwrap();
         let ended = due.claims.into_iter().map(|claim| (claim.head.id.as_str().to_owned(), claim.head.due_at.unwrap()));
         ended.map(|(id, due_at)| (id, due_at.unix_millis())).collect::<Vec<_>>()
     };
@@ -109,4 +110,30 @@ async fn what_waits_in_line_is_counted() {
         .await;
     assert_eq!(fixture.reader.count_line().await.unwrap(), 2);
     assert_eq!(fixture.reader.next_due().await.unwrap(), Some(at(5)));
+}
+
+/// An instance whose clock is ahead, because the database's was set back, sees the line and not the leases of others.
+#[tokio::test]
+async fn leases_that_live_by_the_databases_clock_are_not_due() {
+    let fixture = Fixture::new().await;
+    let asked = "SELECT (extract(epoch FROM now()) * 1000)::bigint";
+    let now: i64 = fixture.session.client().query_one(asked, &[]).await.unwrap().get(0);
+    let leased = |id, due_at| TaskRow { id, state: 2, leased: true, epoch: 1, due_at, ..TaskRow::default() };
+    fixture
+        .put([
+            leased("over", Some(now - 1)),
+            leased("fresh", Some(now + 60_000)),
+            leased("renewed", None),
+            TaskRow { id: "line", due_at: Some(now + 60_000), ..TaskRow::default() },
+        ])
+        .await;
+    let shard = crate::shards::of_task(&super::task_id("renewed"));
+    let until = now + 60_000;
+    fixture.execute(&format!("INSERT INTO lease VALUES ({shard}, 'renewed', 1, {until})")).await;
+    let due = async |clock, limit| {
+        let due = fixture.reader.due(clock, at(now + 120_000), limit, Rotation::default()).await.unwrap();
+        due.claims.iter().map(|claim| claim.head.id.as_str().to_owned()).collect::<Vec<_>>()
+    };
+    assert_eq!(due(LeaseClock::Database, 2).await, ["over", "line"]);
+    assert_eq!(due(LeaseClock::Caller, 4).await, ["over", "fresh", "renewed", "line"]);
 }
