@@ -1,20 +1,16 @@
 //! CancelTask (A2A §3.1.5), and the going on of a task that waits for an authorization.
 
 use std::sync::Arc;
-use std::time::Duration;
 
 use longhaul_lifecycle::{Command, Rejection, Writer};
 use longhaul_protocol::{TaskId, wire};
 use longhaul_store::{Commit, Expect, HistoryLimit, Scope, StoreError};
 
-use crate::clock::within;
+use crate::clock::{CLOCKS_DIFFER, within};
 use crate::engine::{Inner, contended, known_form, new_messages, status_time};
 use crate::running::Stop;
 use crate::schedule::decide_all;
 use crate::{Engine, EngineError};
-
-/// How long to wait for a store whose clock is behind.
-const CLOCKS_DIFFER: Duration = Duration::from_millis(10);
 
 /// What became of one command.
 enum Done {

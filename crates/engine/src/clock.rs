@@ -7,6 +7,9 @@ use std::time::Duration;
 use async_trait::async_trait;
 use longhaul_protocol::Timestamp;
 
+/// How long to wait for a store whose clock is behind.
+pub(crate) const CLOCKS_DIFFER: Duration = Duration::from_millis(10);
+
 /// Where time comes from. Everything that counts time takes it from here.
 #[async_trait]
 pub trait Clock: fmt::Debug + Send + Sync {

@@ -8,7 +8,7 @@ use longhaul_lifecycle::{AttemptOutcome, Command, Joins, TaskHead, Transition, W
 use longhaul_protocol::{TaskState, Timestamp};
 use longhaul_store::{Claim, Commit, Expect, Rotation, StoreError, StoredMessage};
 
-use crate::clock::until;
+use crate::clock::{CLOCKS_DIFFER, until};
 use crate::drive::{TurnStart, drive};
 use crate::engine::{Inner, Worker, new_messages, status_events, status_time};
 
@@ -62,7 +62,9 @@ async fn run_due(inner: &Arc<Inner>, rotation: &mut Rotation) -> Result<Option<D
         if due.claims.is_empty() {
             inner.line.found_empty();
             let next = inner.store.next_due().await?.map_or(Duration::MAX, |next| until(now, next));
-            return Ok(Some(next.clamp(Duration::from_millis(1), patience(inner))));
+            // What should be due by now and is not will be by the store's clock.
+            let next = if next.is_zero() { CLOCKS_DIFFER } else { next };
+            return Ok(Some(next.min(patience(inner))));
         }
         // All at once: their starts become one write, and one that can't be begun does not keep the others from it.
         let begun = due.claims.into_iter().map_while(|claim| {

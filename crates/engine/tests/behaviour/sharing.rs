@@ -130,7 +130,8 @@ on_each_store! {
             world.clock.advance(SWEEP);
             world.store.count(Operation::Commit) > commits + 1 && world.store.count(Operation::Load) > loads
         }).await;
-        (started.reached(1).await, asked.reached(1).await);
+        started.reached(1).await;
+        asked.reached(1).await;
         asked.open();
         // It is asked for again, or was taken for the one that was not made.
         spin(|| {
