@@ -32,6 +32,20 @@ pub(crate) fn newest() -> i64 {
 
 /// Looks whether the database can be worked on, and makes or changes the tables if `migrate` says so.
 pub(crate) async fn prepare(database: &Database, migrate: bool) -> Result<SchemaState, OpenError> {
+    look_and_migrate(database, migrate).await.map_err(|error| unless_lost(error, database))
+}
+
+/// A connection that is lost in the middle is as one that can't be had: the server may be going down to come up again.
+fn unless_lost(error: OpenError, database: &Database) -> OpenError {
+    let OpenError::Database { action, source } = error else { return error };
+    match source.downcast::<tokio_postgres::Error>().map(|error| Fault::Database(*error)) {
+        Ok(fault) if fault.leaves_open() => OpenError::Unreachable { place: database.place(), source: fault.into() },
+        Ok(fault) => OpenError::Database { action, source: fault.into() },
+        Err(source) => OpenError::Database { action, source },
+    }
+}
+
+async fn look_and_migrate(database: &Database, migrate: bool) -> Result<SchemaState, OpenError> {
     let outside = |fault: Fault| match (fault.is_refusal(), database.place()) {
         (true, place) => OpenError::Refused { place, source: fault.into() },
         (false, place) => OpenError::Unreachable { place, source: fault.into() },
@@ -142,4 +156,35 @@ async fn check_form(client: &Client) -> Result<(), OpenError> {
         return Err(OpenError::PayloadFormat { found: format, known: PAYLOAD_FORMAT });
     }
     Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use longhaul_pgtest::Database as Fresh;
+    use tokio_util::task::TaskTracker;
+
+    use super::*;
+    use crate::PostgresConfig;
+    use crate::connect::Connector;
+    use crate::testing::PATIENCE;
+
+    #[tokio::test]
+    async fn a_connection_that_is_lost_in_the_middle_is_worth_another_try() {
+        let fresh = Fresh::fresh().unwrap();
+        let config = PostgresConfig { url: fresh.url().to_owned(), ..PostgresConfig::default() };
+        let database = Database::new(config.clone(), Connector::new(&config).unwrap(), TaskTracker::new());
+        // Another instance has the lock, and the server cuts off who waits for it.
+        let other = database.connect().await.unwrap();
+        other.client().execute("SELECT pg_advisory_lock($1)", &[&MIGRATION_LOCK]).await.unwrap();
+        let cut = async {
+            let cut = "SELECT count(pg_terminate_backend(pid)) FROM pg_stat_activity
+                WHERE datname = current_database() AND wait_event_type = 'Lock'";
+            while other.client().query_one(cut, &[]).await.unwrap().get::<_, i64>(0) == 0 {}
+        };
+        let both = futures_util::future::join(prepare(&database, true), cut);
+        let (failed, ()) = tokio::time::timeout(PATIENCE, both).await.unwrap();
+        assert!(matches!(failed, Err(OpenError::Unreachable { .. })), "{failed:?}");
+        drop(other);
+        assert_eq!(prepare(&database, true).await.unwrap(), SchemaState { from: 0, to: newest() });
+    }
 }
