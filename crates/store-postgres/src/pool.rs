@@ -35,14 +35,39 @@ impl Manager for Sessions {
 pub(crate) struct Pool {
     sessions: managed::Pool<Sessions>,
     limit: std::time::Duration,
+    /// Whether a connection is given back on which somebody did not wait for the answer.
+    keeps_abandoned: bool,
+}
+
+/// A connection on loan, which may not be worth giving back.
+struct Lent {
+    session: Option<Object<Sessions>>,
+    is_spoilt: bool,
+}
+
+impl Drop for Lent {
+    fn drop(&mut self) {
+        if self.is_spoilt {
+            drop(self.session.take().map(Object::take));
+        }
+    }
 }
 
 impl Pool {
     pub(crate) fn new(database: &Database) -> Result<Self, Fault> {
         let readers = database.config.readers.clamp(1, crate::PostgresConfig::READERS_MAX);
-        let sessions = managed::Pool::builder(Sessions(database.clone())).max_size(readers).build();
+        Self::sized(database, readers, true)
+    }
+
+    /// Of one connection; another takes its place as soon as somebody is tired of waiting for an answer on it.
+    pub(crate) fn single(database: &Database) -> Result<Self, Fault> {
+        Self::sized(database, 1, false)
+    }
+
+    fn sized(database: &Database, connections: usize, keeps_abandoned: bool) -> Result<Self, Fault> {
+        let sessions = managed::Pool::builder(Sessions(database.clone())).max_size(connections).build();
         let sessions = sessions.map_err(|error| Fault::NoConnection(error.to_string()))?;
-        Ok(Self { sessions, limit: database.config.statement_timeout })
+        Ok(Self { sessions, limit: database.config.statement_timeout, keeps_abandoned })
     }
 
     async fn session(&self) -> Result<Object<Sessions>, Fault> {
@@ -69,22 +94,23 @@ impl Pool {
         let mut tries = 1;
         loop {
             let session = within(self.limit, self.session()).await?;
+            let mut lent = Lent { session: Some(session), is_spoilt: !self.keeps_abandoned };
+            let Some(session) = &lent.session else { continue };
             let said = async {
                 match steps {
                     [(sql, params)] => Ok(vec![session.query(sql, params).await?]),
-                    steps => transaction(&session, steps).await,
+                    steps => transaction(session, steps).await,
                 }
             };
             let done = within(self.limit, said).await;
-            let Err(fault) = done else { return done };
-            let remedy = fault.remedy();
-            if remedy == Remedy::Reconnect {
-                // Not given back: what is still to come on it would be another's answer.
-                drop(Object::take(session));
-            }
+            let remedy = done.as_ref().err().map(Fault::remedy);
+            // Not given back then: what is still to come on it would be another's answer.
+            lent.is_spoilt = remedy == Some(Remedy::Reconnect);
+            drop(lent);
+            let (Err(fault), Some(remedy)) = (&done, remedy) else { return done };
             let again = matches!(remedy, Remedy::Reconnect | Remedy::Again) && !matches!(fault, Fault::TooLong(_));
             if tries == TRIES || !again {
-                return Err(fault);
+                return done;
             }
             tries += 1;
         }

@@ -39,6 +39,8 @@ const LINE_COUNT_AGE_MAX: Duration = Duration::from_secs(1);
 pub struct PostgresStore {
     database: Database,
     pub(crate) pool: Pool,
+    /// One connection, for renewals alone: readers that hang or are many must not cost anybody a lease.
+    renewals: Pool,
     reader: Reader,
     /// Empty once the store is closed.
     writers: Mutex<Vec<mpsc::Sender<Job>>>,
@@ -88,6 +90,7 @@ impl PostgresStore {
         let schema = migrations::prepare(&database, config.migrate).await?;
         let unreachable = |fault: Fault| OpenError::Unreachable { place: database.place(), source: fault.into() };
         let pool = Pool::new(&database).map_err(unreachable)?;
+        let renewals = Pool::single(&database).map_err(unreachable)?;
         let clock = ClockOffset::follow(&database, closing.clone()).await.map_err(unreachable)?;
         let notifier = Notifier::start(database.clone(), closing.clone());
         let listener = Listener::start(database.clone(), &notifier, closing.clone());
@@ -105,6 +108,7 @@ impl PostgresStore {
         Ok(Self {
             reader: Reader::new(pool.clone()),
             pool,
+            renewals,
             database,
             writers: Mutex::new(writers),
             writing: Mutex::new(writing),
@@ -273,7 +277,7 @@ impl Store for PostgresStore {
 
     async fn renew(&self, leases: &[HeldLease], now: Timestamp, until: Timestamp) -> Result<Vec<TaskId>, StoreError> {
         let clock = self.database.config.lease_clock;
-        self.read("renew leases", writer::renew(&self.pool, clock, leases, now, until)).await
+        self.read("renew leases", writer::renew(&self.renewals, clock, leases, now, until)).await
     }
 
     async fn due(&self, now: Timestamp, limit: usize, rotation: Rotation) -> Result<Due, StoreError> {
@@ -359,6 +363,7 @@ impl Store for PostgresStore {
         self.notifier.flush().await;
         self.closing.cancel();
         self.pool.close();
+        self.renewals.close();
         Ok(())
     }
 }
