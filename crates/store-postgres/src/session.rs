@@ -66,15 +66,20 @@ impl Database {
     }
 }
 
+/// How long a transaction may stand still.
+const IDLE_MAX: Duration = Duration::from_secs(5);
+
 /// What is said first on each connection. Every statement of this store goes along an index, whatever the planner may think of
 /// tables that it has not looked at yet; and a plan that is made once serves for ever.
 fn settings(config: &PostgresConfig) -> String {
     let timeout = config.statement_timeout.as_millis();
+    // An instance that is paused in the middle of a transaction keeps the others from its tasks.
+    let idle = timeout.min(IDLE_MAX.as_millis());
     format!(
         "SET search_path = {schema};
          SET statement_timeout = {timeout};
          SET lock_timeout = {timeout};
-         SET idle_in_transaction_session_timeout = {timeout};
+         SET idle_in_transaction_session_timeout = {idle};
          SET idle_session_timeout = 0;
          SET default_transaction_isolation = 'read committed';
          SET enable_seqscan = off; SET enable_bitmapscan = off; SET enable_hashjoin = off; SET enable_mergejoin = off;

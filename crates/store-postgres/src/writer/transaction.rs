@@ -8,7 +8,7 @@ use tokio_postgres::{Row, Statement};
 use super::batch::{AcceptedBefore, Batch, Existence, Facts, MessageKey, Needs, Told, Written};
 use super::known::{Key, Known};
 use super::statements;
-use crate::fault::Fault;
+use crate::fault::{Fault, Remedy};
 use crate::session::{Param, Session, within};
 use crate::{LeaseClock, PostgresConfig};
 
@@ -46,8 +46,7 @@ pub(super) async fn transact(
     let facts = match facts {
         Ok(facts) => facts,
         Err(fault) => {
-            roll_back(session, config).await;
-            return Err(Failure::before(fault));
+            return Err(undone(session, config, fault).await);
         }
     };
     let mut batch = Batch::new(config.lease_clock, facts);
@@ -56,14 +55,22 @@ pub(super) async fn transact(
     let prepared = match within(limit, prepare(session, &written)).await {
         Ok(prepared) => prepared,
         Err(fault) => {
-            roll_back(session, config).await;
-            return Err(Failure::before(fault));
+            return Err(undone(session, config, fault).await);
         }
     };
     match within(limit, write(session, prepared, begun)).await {
         Ok(()) => Ok((outcomes, told)),
         Err(fault) => Err(Failure { may_be_made: fault.leaves_open(), fault }),
     }
+}
+
+/// Nothing of a transaction is to be kept that failed before its end was sent. A session that is of no use any more ends it by
+/// ending itself.
+async fn undone(session: &Session, config: &PostgresConfig, fault: Fault) -> Failure {
+    if fault.remedy() != Remedy::Reconnect {
+        roll_back(session, config).await;
+    }
+    Failure::before(fault)
 }
 
 /// Ends a transaction of which nothing is to be kept. Where that fails the session is closed, which ends it as well.
