@@ -85,6 +85,17 @@ def server(pool: Callable[[str], Running], store: str) -> Iterator[Running]:
     server.assert_healthy()
 
 
+@pytest.fixture(scope='module')
+def silent(binary: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
+    """A server that does not push."""
+    server = Server(binary, tmp_path_factory.mktemp('silent'), 'sqlite')
+    (server.data / 'longhaul.toml').write_text('[push]\nenabled = false\n')
+    server.start()
+    yield server
+    server.assert_healthy()
+    server.kill()
+
+
 @pytest.fixture
 def own_server(binary: Path, tmp_path: Path) -> Iterator[Callable[..., Server]]:
     """Makes servers that only this test uses: to be killed, restarted, or set up differently."""

@@ -148,26 +148,7 @@ async def test_notification_has_no_answer_and_runs_nothing(wire: JsonRpc) -> Non
         ('TASK_NOT_CANCELABLE', 'CancelTask', {'id': '{ended}'}),
         ('UNSUPPORTED_OPERATION', 'SendMessage', {'message': text_message('x', task_id='{ended}')}),
         ('UNSUPPORTED_OPERATION', 'GetExtendedAgentCard', {}),
-        (
-            'PUSH_NOTIFICATION_NOT_SUPPORTED',
-            'CreateTaskPushNotificationConfig',
-            {'taskId': '{ended}', 'url': 'https://example.com/'},
-        ),
-        (
-            'PUSH_NOTIFICATION_NOT_SUPPORTED',
-            'GetTaskPushNotificationConfig',
-            {'taskId': '{ended}', 'id': 'one'},
-        ),
-        (
-            'PUSH_NOTIFICATION_NOT_SUPPORTED',
-            'ListTaskPushNotificationConfigs',
-            {'taskId': '{ended}'},
-        ),
-        (
-            'PUSH_NOTIFICATION_NOT_SUPPORTED',
-            'DeleteTaskPushNotificationConfig',
-            {'taskId': '{ended}', 'id': 'one'},
-        ),
+        ('TASK_NOT_FOUND', 'GetTaskPushNotificationConfig', {'taskId': '{ended}', 'id': 'one'}),
         (
             'CONTENT_TYPE_NOT_SUPPORTED',
             'SendMessage',

@@ -29,10 +29,10 @@ ANSWERS = {
     'ListTasks': 'INVALID_PARAMS',
     'CancelTask': 'TASK_NOT_FOUND',
     'SubscribeToTask': 'TASK_NOT_FOUND',
-    'CreateTaskPushNotificationConfig': 'PUSH_NOTIFICATION_NOT_SUPPORTED',
-    'GetTaskPushNotificationConfig': 'PUSH_NOTIFICATION_NOT_SUPPORTED',
-    'ListTaskPushNotificationConfigs': 'PUSH_NOTIFICATION_NOT_SUPPORTED',
-    'DeleteTaskPushNotificationConfig': 'PUSH_NOTIFICATION_NOT_SUPPORTED',
+    'CreateTaskPushNotificationConfig': 'TASK_NOT_FOUND',
+    'GetTaskPushNotificationConfig': 'TASK_NOT_FOUND',
+    'ListTaskPushNotificationConfigs': 'TASK_NOT_FOUND',
+    'DeleteTaskPushNotificationConfig': 'TASK_NOT_FOUND',
     'GetExtendedAgentCard': 'UNSUPPORTED_OPERATION',
 }
 

@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from pathlib import Path
-
 import pytest
 from a2a.client import Client
 from a2a.types.a2a_pb2 import (
@@ -18,17 +15,6 @@ from a2a.utils.errors import PushNotificationNotSupportedError
 
 from harness.sdk import run
 from harness.server import Server
-
-
-@pytest.fixture(scope='module')
-def silent(binary: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
-    """A server that does not push."""
-    server = Server(binary, tmp_path_factory.mktemp('silent'), 'sqlite')
-    (server.data / 'longhaul.toml').write_text('[push]\nenabled = false\n')
-    server.start()
-    yield server
-    server.assert_healthy()
-    server.kill()
 
 
 @pytest.fixture
