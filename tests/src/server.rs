@@ -164,6 +164,8 @@ pub struct Server {
     launch: Launch,
     addr: SocketAddr,
     child: Option<Child>,
+    /// How long the log was when the process was started.
+    log_before: usize,
 }
 
 impl Server {
@@ -186,7 +188,7 @@ impl Server {
 
     /// Starts several servers at once, each on an empty folder, and waits until all are ready.
     pub async fn launch_all(launches: impl IntoIterator<Item = Launch>) -> Vec<Self> {
-        let new = |launch| Self { folder: Folder::new(), launch, addr: free_addr(), child: None };
+        let new = |launch| Self { folder: Folder::new(), launch, addr: free_addr(), child: None, log_before: 0 };
         let mut servers: Vec<Self> = launches.into_iter().map(new).collect();
         servers.iter_mut().for_each(Self::spawn);
         for server in &mut servers {
@@ -227,13 +229,18 @@ impl Server {
 
     /// Waits until the process is ready, or has ended.
     async fn ready(&mut self) -> Result<(), String> {
+        let (addr, limit, log, before) = (self.addr, READY_MAX, self.log_path(), self.log_before);
+        let says_so = || {
+            let log = std::fs::read(&log).unwrap_or_default();
+            String::from_utf8_lossy(log.get(before..).unwrap_or_default()).contains(&format!("http://{addr}"))
+        };
         let child = self.child.as_mut().expect("it was just started");
-        let (addr, limit) = (self.addr, READY_MAX);
         let ended = until(limit, "the server becomes ready", async || {
             if let Ok(Some(status)) = child.try_wait() {
                 return Some(Some(status));
             }
-            is_ready(addr).await.then_some(None)
+            // Another server may have taken the port, and answer there.
+            (says_so() && is_ready(addr).await).then_some(None)
         })
         .await;
         match ended {
@@ -247,6 +254,7 @@ impl Server {
 
     fn spawn(&mut self) {
         assert!(self.child.is_none(), "the server runs already");
+        self.log_before = std::fs::read(self.log_path()).map_or(0, |log| log.len());
         let log = File::options().create(true).append(true).open(self.log_path()).expect("the log can be written");
         let child = self
             .command(self.addr)
