@@ -1,7 +1,6 @@
 //! Connections that read, shared by whoever reads.
 
 use deadpool::managed::{self, Manager, Metrics, Object, PoolError, RecycleError, RecycleResult};
-
 use futures_util::future::{join3, try_join_all};
 use tokio_postgres::Row;
 

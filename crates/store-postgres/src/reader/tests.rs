@@ -1,15 +1,10 @@
-use longhaul_pgtest::Database as Fresh;
+use std::ops::Deref;
+
 use longhaul_protocol::{ContextId, Owner, TaskId, Tenant, Timestamp};
 use longhaul_store::Scope;
-use tokio_util::task::TaskTracker;
 
 use super::Reader;
-use crate::PostgresConfig;
-use crate::connect::Connector;
-use crate::migrations;
-use crate::pool::Pool;
-use crate::session::{Database, Session};
-use crate::shards;
+use crate::{shards, testing};
 
 mod line;
 mod oldest;
@@ -19,24 +14,21 @@ mod views;
 /// A database with empty tables, and what reads from it.
 struct Fixture {
     reader: Reader,
-    session: Session,
-    _fresh: Fresh,
+    base: testing::Fixture,
+}
+
+impl Deref for Fixture {
+    type Target = testing::Fixture;
+
+    fn deref(&self) -> &testing::Fixture {
+        &self.base
+    }
 }
 
 impl Fixture {
     async fn new() -> Self {
-        let fresh = Fresh::fresh().unwrap();
-        let config = PostgresConfig { url: fresh.url().to_owned(), ..PostgresConfig::default() };
-        let connector = Connector::new(&config).unwrap();
-        let database = Database::new(config, connector, TaskTracker::new());
-        migrations::prepare(&database, true).await.unwrap();
-        let session = database.connect().await.unwrap();
-        let pool = Pool::new(&database).unwrap();
-        Self { reader: Reader::new(pool), session, _fresh: fresh }
-    }
-
-    async fn execute(&self, sql: &str) {
-        self.session.client().batch_execute(sql).await.unwrap();
+        let base = testing::Fixture::new().await;
+        Self { reader: base.reader(), base }
     }
 
     async fn put(&self, rows: impl IntoIterator<Item = TaskRow<'_>>) {

@@ -1,7 +1,6 @@
-use tokio_postgres::SimpleQueryMessage;
-
 use super::Fixture;
 use crate::reader::statements;
+use crate::testing::plan;
 
 /// Indexes by their columns.
 const INDEXES: &[(&str, &[&str])] = &[
@@ -26,18 +25,6 @@ const INDEXES: &[(&str, &[&str])] = &[
 const FROM_THE_START: &[&str] = &["next_due", "count_line"];
 /// Statements that bring together what several ranges, each of them bounded, have given.
 const SORTING: &[&str] = &["list_scope", "list_context", "due", "ended", "stale"];
-
-async fn plan(fixture: &Fixture, name: &str, sql: &str) -> Vec<String> {
-    let params = (1..20).take_while(|n| sql.contains(&format!("${n}"))).count();
-    let nulls = if params == 0 { String::new() } else { format!("({})", vec!["NULL"; params].join(",")) };
-    let explain = format!("PREPARE {name} AS {sql}; EXPLAIN (COSTS OFF) EXECUTE {name}{nulls}; DEALLOCATE {name}");
-    let answer = fixture.session.client().simple_query(&explain).await.unwrap();
-    let row = |message| match message {
-        SimpleQueryMessage::Row(row) => row.get(0).map(str::to_owned),
-        _ => None,
-    };
-    answer.into_iter().filter_map(row).collect()
-}
 
 /// The columns that a condition on an index compares.
 fn compared(condition: &str) -> Vec<String> {
@@ -76,7 +63,7 @@ fn check(name: &str, plan: &[String]) {
 
 async fn check_all(fixture: &Fixture) {
     for (name, sql) in statements::ALL {
-        let plan = plan(fixture, name, sql).await;
+        let plan = plan(fixture, sql).await;
         assert!(plan.iter().any(|line| line.contains(" using ")), "{name} has no plan: {plan:?}");
         check(name, &plan);
     }
