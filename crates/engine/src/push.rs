@@ -7,7 +7,7 @@ mod operator;
 mod places;
 mod sender;
 
-pub(crate) use self::configs::too_many_pushes;
+pub(crate) use self::configs::{NewPush, too_many_pushes};
 pub use self::configs::{PushConfigPage, PushConfigsQuery};
 pub use self::courier::{Courier, Parcel, PushParts, Secrets, SecretsError, Vault, Verdict};
 pub use self::operator::Rotated;

@@ -17,7 +17,7 @@ use crate::clock::{later, within};
 use crate::drive::{TurnStart, View, drive};
 use crate::engine::{Inner, Worker, contended, known_form, new_messages, status_time};
 use crate::hub::{Heard, Subscription};
-use crate::push::too_many_pushes;
+use crate::push::{NewPush, too_many_pushes};
 use crate::running::Begins;
 use crate::schedule::decide_all;
 use crate::stream::EventStream;
@@ -213,9 +213,8 @@ impl Inner {
     async fn begin(self: &Arc<Self>, send: SendRequest, waits: Waits) -> Result<Begun, EngineError> {
         self.refuse_when_closing()?;
         self.check_media_types(&send.message)?;
-        if let Some(config) = &send.push {
-            self.new_push(config, PUSH_FIELD)?;
-        }
+        let push = send.push.as_ref().map(|config| self.new_push(config, PUSH_FIELD)).transpose()?;
+        let push = push.as_ref();
         let dedup = self.dedup(&send);
         if let Some(dedup) = &dedup {
             let accepted = self.store.accepted(&dedup.scope, &dedup.message_id, self.clock.now()).await;
@@ -225,8 +224,8 @@ impl Inner {
         }
         let task_id = send.message.as_wire().task_id.clone();
         let begun = match task_id.is_empty() {
-            true => self.begin_new(&send, dedup.clone(), waits).await,
-            false => self.begin_further(&send, &known_form(&task_id)?, dedup.clone(), waits).await,
+            true => self.begin_new(&send, push, dedup.clone(), waits).await,
+            false => self.begin_further(&send, push, &known_form(&task_id)?, dedup.clone(), waits).await,
         };
         let (Err(error), Some(dedup)) = (&begun, &dedup) else { return begun };
         // The same message may have been first meanwhile, and may even have ended the task.
@@ -260,6 +259,7 @@ impl Inner {
     async fn begin_new(
         self: &Arc<Self>,
         send: &SendRequest,
+        push: Option<&NewPush>,
         dedup: Option<Dedup>,
         waits: Waits,
     ) -> Result<Begun, EngineError> {
@@ -311,7 +311,7 @@ impl Inner {
             messages: vec![NewMessage { message: message.clone(), request: send.request.clone(), events: 1 }],
             checkpoint: None,
             dedup,
-            pushes: self.pushes(send, &task_id)?,
+            pushes: self.pushes(push, &task_id)?,
             now,
         };
         let committed = match self.commit(commit).await {
@@ -336,6 +336,7 @@ impl Inner {
     async fn begin_further(
         self: &Arc<Self>,
         send: &SendRequest,
+        push: Option<&NewPush>,
         task_id: &TaskId,
         dedup: Option<Dedup>,
         waits: Waits,
@@ -354,7 +355,7 @@ impl Inner {
                     head.waiting.len()
                 )));
             }
-            self.refuse_too_many_pushes(send, task_id).await?;
+            self.refuse_too_many_pushes(&send.scope, push, task_id).await?;
             let message = send.message.clone().with_task(&head.context_id, Some(task_id));
             let begins = self.running.begins(task_id);
             let now = status_time(&head, self.clock.now());
@@ -371,7 +372,7 @@ impl Inner {
                 messages: with_request(new_messages(transition.history, 0), &message, &send.request),
                 checkpoint: None,
                 dedup: dedup.clone(),
-                pushes: self.pushes(send, task_id)?,
+                pushes: self.pushes(push, task_id)?,
                 now,
             };
             let committed = match self.commit(commit).await {
@@ -396,19 +397,22 @@ impl Inner {
     }
 
     /// The push config that comes with a send, as it is stored with its task.
-    fn pushes(&self, send: &SendRequest, task_id: &TaskId) -> Result<Vec<PushConfig>, EngineError> {
-        let Some(config) = &send.push else { return Ok(Vec::new()) };
-        let new = self.new_push(config, PUSH_FIELD)?;
-        Ok(vec![new.seal(self.push_parts()?, task_id)?])
+    fn pushes(&self, push: Option<&NewPush>, task_id: &TaskId) -> Result<Vec<PushConfig>, EngineError> {
+        push.map(|push| push.clone().seal(self.push_parts()?, task_id)).into_iter().collect()
     }
 
     /// Refuses a push config of a send when its task has as many as it may.
-    async fn refuse_too_many_pushes(&self, send: &SendRequest, task_id: &TaskId) -> Result<(), EngineError> {
-        let Some(config) = &send.push else { return Ok(()) };
+    async fn refuse_too_many_pushes(
+        &self,
+        scope: &Scope,
+        push: Option<&NewPush>,
+        task_id: &TaskId,
+    ) -> Result<(), EngineError> {
+        let Some(push) = push else { return Ok(()) };
         let configs_max = self.config.push_configs_max;
-        let configs = self.store.push_configs(&send.scope, task_id, None, configs_max).await;
+        let configs = self.store.push_configs(scope, task_id, None, configs_max).await;
         let configs = configs.map_err(|error| EngineError::store("count the push configs", error))?.unwrap_or_default();
-        match configs.len() < configs_max || configs.iter().any(|known| known.id.as_str() == config.id) {
+        match configs.len() < configs_max || configs.iter().any(|known| known.id == *push.id()) {
             true => Ok(()),
             false => Err(too_many_pushes(task_id, configs_max)),
         }

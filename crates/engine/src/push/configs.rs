@@ -187,6 +187,11 @@ impl Inner {
 }
 
 impl NewPush {
+    /// The id that it was given, or that was made for it.
+    pub fn id(&self) -> &PushConfigId {
+        &self.config.id
+    }
+
     /// The config as it is stored with its task.
     pub fn seal(self, parts: &PushParts, task_id: &TaskId) -> Result<PushConfig, EngineError> {
         if self.secrets.is_empty() {
