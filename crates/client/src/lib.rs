@@ -1,5 +1,29 @@
-//! A2A from the other side of the wire. For now: receiving push notifications ([`push`]).
+//! A2A from the caller's side: discovery, every operation over every binding, streams that heal, and a durable ledger of what
+//! was delegated.
 //!
-//! Nothing here opens a socket or reads a clock: requests, and the time, come in as arguments, so it fits into any framework.
+//! - [`Client`] speaks JSON-RPC, HTTP+JSON or gRPC, whichever the agent's [`card`] names; the same types and the same
+//!   [`ClientError`] come back from each.
+//! - [`Outcome`] is every way in which a delegation can stand. A task that waits is none that ended, and there is no way to
+//!   mistake one for the other.
+//! - A stream that is cut is opened again, and goes on where it was; each event comes once and in order ([`follow`]).
+//! - The [`ledger`] writes down what is delegated before it is sent, and finds every task again after a crash.
+//! - [`signature`] verifies signed cards; [`push`] receives push notifications.
 
+mod binding;
+pub mod card;
+mod client;
+mod credentials;
+mod error;
+pub mod follow;
+mod interceptor;
+pub mod ledger;
+mod operation;
+mod outcome;
 pub mod push;
+mod retry;
+pub mod signature;
+pub mod sse;
+mod transport;
+
+pub use error::{AgentError, CardError, Cause, ClientError, error_name};
+pub use outcome::Outcome;

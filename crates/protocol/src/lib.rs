@@ -16,6 +16,7 @@ mod message;
 pub mod rules;
 mod state;
 mod timestamp;
+pub mod v0_3;
 pub mod wire;
 
 pub use error::{A2aError, ERROR_DOMAIN, ErrorCode, ErrorRow, FieldViolation, GrpcCode};

@@ -1,0 +1,1 @@
+//! Agent cards of v0.3.
