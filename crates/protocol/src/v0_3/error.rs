@@ -1,0 +1,96 @@
+//! The errors of v0.3: one table from our error to its form in each binding, and back.
+//!
+//! The codes of JSON-RPC are those of its specification, which has no HTTP and no gRPC statuses: these are what its SDKs
+//! agree on, and where they do not, what its clients can tell apart.
+
+use bytes::Bytes;
+use serde_json::{Value, json};
+
+use crate::error::{A2aError, ErrorCode, ErrorRow, GrpcCode};
+
+/// The row of v0.3's table for an error: the message and the reason are those of v1.0.
+#[must_use]
+pub fn row(code: ErrorCode) -> ErrorRow {
+    use ErrorCode as E;
+    use GrpcCode as G;
+    let row = code.row();
+    let (http, grpc) = match code {
+        E::TaskNotCancelable => (409, G::FailedPrecondition),
+        E::PushNotificationNotSupported | E::UnsupportedOperation => (501, G::Unimplemented),
+        E::ContentTypeNotSupported => (415, G::InvalidArgument),
+        E::InvalidAgentResponse => (502, G::Internal),
+        E::ExtendedAgentCardNotConfigured => (404, G::FailedPrecondition),
+        E::TaskNotFound
+        | E::ExtensionSupportRequired
+        | E::VersionNotSupported
+        | E::InvalidArgument
+        | E::TooLarge
+        | E::ResourceExhausted
+        | E::Unavailable
+        | E::Internal
+        | E::ParseError
+        | E::InvalidRequest
+        | E::MethodNotFound
+        | E::RouteNotFound
+        | E::MethodNotAllowed => (row.http, row.grpc),
+    };
+    ErrorRow { http, grpc, ..row }
+}
+
+/// The name of an error in v0.3, with which the message of a gRPC status begins.
+#[must_use]
+pub fn name(code: ErrorCode) -> &'static str {
+    use ErrorCode as E;
+    match code {
+        E::TaskNotFound => "TaskNotFoundError",
+        E::TaskNotCancelable => "TaskNotCancelableError",
+        E::PushNotificationNotSupported => "PushNotificationNotSupportedError",
+        E::UnsupportedOperation => "UnsupportedOperationError",
+        E::ContentTypeNotSupported => "ContentTypeNotSupportedError",
+        E::InvalidAgentResponse => "InvalidAgentResponseError",
+        E::ExtendedAgentCardNotConfigured => "AuthenticatedExtendedCardNotConfiguredError",
+        // These two came with v1.0.
+        E::ExtensionSupportRequired => "ExtensionSupportRequiredError",
+        E::VersionNotSupported => "VersionNotSupportedError",
+        E::InvalidArgument | E::TooLarge => "InvalidParamsError",
+        E::ResourceExhausted | E::Unavailable | E::Internal => "InternalError",
+        E::ParseError => "JSONParseError",
+        E::InvalidRequest => "InvalidRequestError",
+        E::MethodNotFound | E::RouteNotFound | E::MethodNotAllowed => "MethodNotFoundError",
+    }
+}
+
+/// The error object of JSON-RPC: `{code, message, data}`. The details in `data` are those of v1.0.
+#[must_use]
+pub fn to_json_rpc_error(error: &A2aError) -> Value {
+    json!({"code": row(error.code).json_rpc, "message": error.message, "data": error.details_json()})
+}
+
+/// The body of an HTTP+JSON error, and of an `error` event of its streams: the object of JSON-RPC.
+#[must_use]
+pub fn to_http_json(error: &A2aError) -> Bytes {
+    Bytes::from(to_json_rpc_error(error).to_string())
+}
+
+/// The message of a gRPC status: the error's name, then its message. Old clients see no details.
+#[must_use]
+pub fn to_grpc_message(error: &A2aError) -> String {
+    format!("{}: {}", name(error.code), error.message)
+}
+
+/// The error that a code of JSON-RPC stands for.
+#[must_use]
+pub fn from_json_rpc_code(code: i32) -> Option<ErrorCode> {
+    FIRST.iter().chain(ErrorCode::ALL).copied().find(|candidate| row(*candidate).json_rpc == code)
+}
+
+/// The error that the message of a gRPC status names, and the rest of the message.
+#[must_use]
+pub fn from_grpc_message(message: &str) -> Option<A2aError> {
+    let (name_of_error, rest) = message.split_once(": ")?;
+    let code = FIRST.iter().chain(ErrorCode::ALL).copied().find(|candidate| name(*candidate) == name_of_error)?;
+    Some(A2aError::new(code, rest))
+}
+
+/// What is meant where several of our errors have one code.
+const FIRST: &[ErrorCode] = &[ErrorCode::InvalidArgument, ErrorCode::Internal, ErrorCode::MethodNotFound];
