@@ -3,6 +3,14 @@
 //! The modules are nested as the packages are, since generated code of one package reaches for
 //! another by `super`.
 
+/// Package `a2a`.
+pub mod a2a {
+    /// Package `a2a.v1`: the messages and the service of A2A v0.3.
+    pub mod v1 {
+        include!("generated/a2a.v1.rs");
+    }
+}
+
 /// Package `google`.
 pub mod google {
     /// Package `google.rpc`: errors with details.

@@ -12,8 +12,13 @@ use prost::Message;
 use prost_types::FileDescriptorSet;
 
 /// The files to compile, relative to the proto folder; what they import comes along.
-const PROTOS: [&str; 4] =
-    ["google/rpc/error_details.proto", "google/rpc/status.proto", "lf/a2a/v1/a2a.proto", "longhaul/v1/artifact.proto"];
+const PROTOS: [&str; 5] = [
+    "a2a/v1/a2a.proto",
+    "google/rpc/error_details.proto",
+    "google/rpc/status.proto",
+    "lf/a2a/v1/a2a.proto",
+    "longhaul/v1/artifact.proto",
+];
 
 /// The name under which the compiled descriptors are kept for tests and server reflection.
 const DESCRIPTOR: &str = "descriptor.bin";
@@ -57,6 +62,7 @@ fn generate(protos: &Path) -> anyhow::Result<BTreeMap<String, Vec<u8>>> {
         // Sorted maps, so that one message has one encoding.
         .btree_map(".")
         .bytes(".lf.a2a.v1.Part.raw")
+        .bytes(".a2a.v1.FilePart.file_with_bytes")
         .extern_path(".google.protobuf.Struct", "crate::json_value::JsonStruct")
         .extern_path(".google.protobuf.Value", "crate::json_value::JsonValue")
         .out_dir(&scratch.0)
