@@ -1,1 +1,327 @@
-//! To come.
+//! Connections: names to addresses, TCP, proxies, TLS, HTTP/1.1 and HTTP/2, the same for all bindings.
+
+mod connector;
+mod proxied;
+mod resolver;
+mod tls;
+
+use std::fmt;
+use std::net::IpAddr;
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::time::Duration;
+
+use bytes::Bytes;
+use http::{HeaderMap, Request, Response, StatusCode, Uri};
+use http_body_util::{BodyExt as _, Full};
+use hyper::body::Incoming;
+use hyper_rustls::{HttpsConnector, HttpsConnectorBuilder};
+use hyper_util::client::legacy;
+use hyper_util::rt::{TokioExecutor, TokioTimer};
+use tokio::time::{Instant, timeout_at};
+
+use crate::error::{Cause, ClientError};
+use connector::Connector;
+
+/// How connections are made, and what they may cost.
+///
+/// The defaults trust the system's authorities, take a proxy from the environment (`HTTPS_PROXY`, `HTTP_PROXY`, `ALL_PROXY`,
+/// `NO_PROXY`), and give a connection ten seconds to come about.
+#[derive(Clone, Debug)]
+#[non_exhaustive]
+pub struct TransportConfig {
+    /// The time for name, TCP and TLS together. Default 10 s.
+    pub connect_timeout: Duration,
+    /// A PEM file of authorities that are trusted beside the system's. Default none.
+    pub extra_roots: Option<PathBuf>,
+    /// A certificate of the client and its key, for mutual TLS. Default none.
+    pub identity: Option<Identity>,
+    /// Whether the peer's certificate is verified. Default [`Verification::Full`].
+    pub verification: Verification,
+    /// Which proxy is used. Default [`Proxy::Environment`].
+    pub proxy: Proxy,
+    /// The most bytes of an answer's body. Default 64 MiB.
+    pub answer_bytes_max: usize,
+    /// The most bytes of one event of a stream. Default 64 MiB.
+    pub event_bytes_max: usize,
+    /// A stream that has been silent for this long (not even a comment came) counts as cut. Default 90 s.
+    pub stream_silence_max: Duration,
+}
+
+impl Default for TransportConfig {
+    fn default() -> Self {
+        Self {
+            connect_timeout: Duration::from_secs(10),
+            extra_roots: None,
+            identity: None,
+            verification: Verification::Full,
+            proxy: Proxy::Environment,
+            answer_bytes_max: 64 * 1024 * 1024,
+            event_bytes_max: 64 * 1024 * 1024,
+            stream_silence_max: Duration::from_secs(90),
+        }
+    }
+}
+
+/// A client certificate and its key, as PEM files.
+#[derive(Clone, Debug)]
+pub struct Identity {
+    /// The certificate, and those between it and the authority.
+    pub certificates: PathBuf,
+    /// The private key.
+    pub key: PathBuf,
+}
+
+/// Whether a peer's certificate is verified.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub enum Verification {
+    /// Name, validity and chain.
+    Full,
+    /// Nothing: whoever is on the path can read and change everything. For development.
+    Off,
+}
+
+/// Which proxy is used.
+#[derive(Clone, Debug, Eq, PartialEq)]
+pub enum Proxy {
+    /// As `HTTPS_PROXY`, `HTTP_PROXY`, `ALL_PROXY` and `NO_PROXY` say. With a proxy it is the proxy that looks names up, so an
+    /// address policy sees only addresses that a URL names itself.
+    Environment,
+    /// None.
+    Direct,
+}
+
+/// Says which addresses may be connected to.
+pub(crate) trait AddressPolicy: fmt::Debug + Send + Sync {
+    /// Why not, if not.
+    fn check(&self, host: &str, address: IpAddr) -> Result<(), String>;
+}
+
+/// Lets everything pass: for what the user named.
+#[derive(Debug)]
+pub(crate) struct AnyAddress;
+
+impl AddressPolicy for AnyAddress {
+    fn check(&self, _: &str, _: IpAddr) -> Result<(), String> {
+        Ok(())
+    }
+}
+
+/// The most bytes of an answer's headers.
+const HEAD_BYTES_MAX: usize = 64 * 1024;
+const HEADERS_MAX: usize = 200;
+const IDLE_CONNECTION_MAX: Duration = Duration::from_secs(60);
+/// How often a connection that carries gRPC is asked whether it is alive.
+const PING_INTERVAL: Duration = Duration::from_secs(20);
+const PING_TIMEOUT: Duration = Duration::from_secs(20);
+/// How much of a body is shown where it is no answer.
+const EXCERPT_BYTES_MAX: usize = 200;
+
+type Https = HttpsConnector<Connector>;
+/// What carries gRPC.
+pub(crate) type GrpcHttp = legacy::Client<Https, tonic::body::Body>;
+
+/// Pools of connections, by what they carry.
+#[derive(Clone, Debug)]
+pub(crate) struct Transport {
+    http: legacy::Client<Https, Full<Bytes>>,
+    grpc: GrpcHttp,
+    policy: Arc<dyn AddressPolicy>,
+    pub config: TransportConfig,
+}
+
+impl Transport {
+    /// # Errors
+    ///
+    /// [`ClientError::Setup`] when a file of certificates can't be used.
+    pub fn new(config: &TransportConfig, policy: Arc<dyn AddressPolicy>) -> Result<Self, ClientError> {
+        let tls = tls::client_config(config)?;
+        let connector = Connector::new(config, policy.clone());
+        let https = HttpsConnectorBuilder::new()
+            .with_tls_config(tls.clone())
+            .https_or_http()
+            .enable_all_versions()
+            .wrap_connector(connector.clone());
+        let http = legacy::Client::builder(TokioExecutor::new())
+            .pool_idle_timeout(IDLE_CONNECTION_MAX)
+            .pool_timer(TokioTimer::new())
+            .timer(TokioTimer::new())
+            .http1_max_buf_size(HEAD_BYTES_MAX * 8)
+            .http1_max_headers(HEADERS_MAX)
+            .http2_max_header_list_size(u32::try_from(HEAD_BYTES_MAX).unwrap_or(u32::MAX))
+            .http2_adaptive_window(true)
+            .build(https);
+        let http2 =
+            HttpsConnectorBuilder::new().with_tls_config(tls).https_or_http().enable_http2().wrap_connector(connector);
+        let grpc = legacy::Client::builder(TokioExecutor::new())
+            .pool_idle_timeout(IDLE_CONNECTION_MAX)
+            .pool_timer(TokioTimer::new())
+            .timer(TokioTimer::new())
+            .http2_only(true)
+            .http2_keep_alive_interval(PING_INTERVAL)
+            .http2_keep_alive_timeout(PING_TIMEOUT)
+            .http2_max_header_list_size(u32::try_from(HEAD_BYTES_MAX).unwrap_or(u32::MAX))
+            .http2_adaptive_window(true)
+            .build(http2);
+        Ok(Self { http, grpc, policy, config: config.clone() })
+    }
+
+    /// What gRPC calls go through.
+    pub fn grpc(&self) -> GrpcHttp {
+        self.grpc.clone()
+    }
+
+    /// Whether an address that a URL names itself may be connected to; names are checked once they are looked up.
+    pub fn check(&self, uri: &Uri) -> Result<(), ClientError> {
+        let host = uri.host().unwrap_or_default();
+        match host.trim_start_matches('[').trim_end_matches(']').parse::<IpAddr>() {
+            Ok(address) => {
+                self.policy.check(host, address.to_canonical()).map_err(|what| ClientError::Forbidden { what })
+            }
+            Err(_) => Ok(()),
+        }
+    }
+
+    /// Sends a request, and answers with the head of the answer. No redirect is followed.
+    ///
+    /// # Errors
+    ///
+    /// [`ClientError::Connect`], [`Broken`](ClientError::Broken), [`Timeout`](ClientError::Timeout) or
+    /// [`Forbidden`](ClientError::Forbidden).
+    pub async fn send(
+        &self,
+        request: Request<Full<Bytes>>,
+        deadline: Deadline,
+    ) -> Result<Response<Incoming>, ClientError> {
+        let whom = shown(request.uri());
+        self.check(request.uri())?;
+        match timeout_at(deadline.at, self.http.request(request)).await {
+            Err(_) => Err(deadline.passed(whom)),
+            Ok(Ok(answer)) => Ok(answer),
+            Ok(Err(error)) => Err(failed(error, whom)),
+        }
+    }
+
+    /// Reads a body whole.
+    ///
+    /// # Errors
+    ///
+    /// As [`send`](Self::send), and [`ClientError::TooLarge`].
+    pub async fn read(
+        &self,
+        body: Incoming,
+        bytes_max: usize,
+        whom: &str,
+        deadline: Deadline,
+    ) -> Result<Bytes, ClientError> {
+        let reading = collect(body, bytes_max, whom);
+        timeout_at(deadline.at, reading).await.unwrap_or_else(|_| Err(deadline.passed(whom.to_owned())))
+    }
+}
+
+async fn collect(mut body: Incoming, bytes_max: usize, whom: &str) -> Result<Bytes, ClientError> {
+    let mut first = Bytes::new();
+    let mut all = Vec::new();
+    while let Some(frame) = body.frame().await {
+        let frame = frame.map_err(|error| ClientError::Broken { whom: whom.to_owned(), source: error.into() })?;
+        let Ok(data) = frame.into_data() else { continue };
+        if first.len() + all.len() + data.len() > bytes_max {
+            return Err(ClientError::TooLarge { whom: whom.to_owned(), what: "an answer", bytes_max });
+        }
+        // Most answers come in one piece, which is not copied.
+        match (first.is_empty(), all.is_empty()) {
+            (true, true) => first = data,
+            (false, _) => {
+                all.extend_from_slice(&std::mem::take(&mut first));
+                all.extend_from_slice(&data);
+            }
+            (true, false) => all.extend_from_slice(&data),
+        }
+    }
+    Ok(if all.is_empty() { first } else { all.into() })
+}
+
+/// When an attempt has to be over, and how long it had.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Deadline {
+    pub at: Instant,
+    pub after: Duration,
+}
+
+impl Deadline {
+    /// The longest time that is waited for anything; more would not fit a clock.
+    const LONGEST: Duration = Duration::from_secs(60 * 60 * 24 * 365);
+
+    pub fn after(duration: Duration) -> Self {
+        let after = duration.min(Self::LONGEST);
+        Self { at: Instant::now() + after, after }
+    }
+
+    pub fn passed(self, whom: String) -> ClientError {
+        ClientError::Timeout { whom, after: self.after }
+    }
+}
+
+/// The kind of error that a failed request is.
+pub(crate) fn failed(error: legacy::Error, whom: String) -> ClientError {
+    match error.is_connect() {
+        true => connecting_failed(error.into(), whom),
+        false => ClientError::Broken { whom, source: error.into() },
+    }
+}
+
+/// A refusal by policy comes out of the connector as the deepest cause.
+pub(crate) fn connecting_failed(error: Cause, whom: String) -> ClientError {
+    let mut cause: Option<&(dyn std::error::Error + 'static)> = Some(&*error);
+    while let Some(error) = cause {
+        let inner = error.downcast_ref::<std::io::Error>().and_then(std::io::Error::get_ref);
+        if let Some(refused) = inner.and_then(|inner| inner.downcast_ref::<resolver::Refused>()) {
+            return ClientError::Forbidden { what: refused.to_string() };
+        }
+        if let Some(refused) = error.downcast_ref::<resolver::Refused>() {
+            return ClientError::Forbidden { what: refused.to_string() };
+        }
+        cause = error.source();
+    }
+    ClientError::Connect { whom, source: error }
+}
+
+/// A URL without its query, which may hold a credential.
+pub(crate) fn shown(uri: &Uri) -> String {
+    match (uri.scheme_str(), uri.authority()) {
+        (Some(scheme), Some(authority)) => format!("{scheme}://{authority}{}", uri.path()),
+        _ => uri.path().to_owned(),
+    }
+}
+
+/// The error that an HTTP answer is which holds no error of A2A.
+pub(crate) fn http_error(whom: &str, status: StatusCode, headers: &HeaderMap, body: &[u8]) -> ClientError {
+    let text = |name| headers.get(name).and_then(|value: &http::HeaderValue| value.to_str().ok());
+    if matches!(status, StatusCode::UNAUTHORIZED | StatusCode::FORBIDDEN) {
+        return ClientError::Unauthorized {
+            whom: whom.to_owned(),
+            message: format!("HTTP status {}", status.as_u16()),
+            challenge: text(http::header::WWW_AUTHENTICATE).map(printable),
+        };
+    }
+    ClientError::Http {
+        whom: whom.to_owned(),
+        status: status.as_u16(),
+        excerpt: excerpt(body),
+        retry_after: text(http::header::RETRY_AFTER)
+            .and_then(|value| value.trim().parse().ok())
+            .map(Duration::from_secs),
+    }
+}
+
+/// The beginning of a body, on one line.
+pub(crate) fn excerpt(body: &[u8]) -> String {
+    let start = body.get(..EXCERPT_BYTES_MAX).unwrap_or(body);
+    printable(&String::from_utf8_lossy(start))
+}
+
+fn printable(text: &str) -> String {
+    let words: Vec<&str> =
+        text.split(|c: char| c.is_control() || c.is_whitespace()).filter(|word| !word.is_empty()).collect();
+    words.join(" ")
+}

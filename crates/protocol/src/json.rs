@@ -16,8 +16,8 @@ use std::cell::RefCell;
 use std::fmt;
 
 use bytes::Bytes;
-use serde::Serialize;
 use serde::de::DeserializeOwned;
+use serde::{Deserialize, Deserializer, Serialize};
 use serde_json::error::Category;
 
 pub(crate) use element::{Element, Read, whole_number};
@@ -83,9 +83,26 @@ pub fn from_json<T: ProtoJson>(json: &[u8]) -> Result<T, JsonError> {
     serde_json::from_slice(json).or_else(|_| explain(json))
 }
 
+/// Reads any JSON object, with its members in their order.
+///
+/// # Errors
+///
+/// [`JsonError`] says what is wrong.
+pub fn object_from_json(json: &[u8]) -> Result<JsonObject, JsonError> {
+    struct Object(JsonObject);
+
+    impl<'de> Deserialize<'de> for Object {
+        fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+            deserializer.deserialize_map(value::ObjectVisitor).map(Self)
+        }
+    }
+
+    serde_json::from_slice(json).or_else(|_| explain(json)).map(|Object(members)| members)
+}
+
 /// Reads again, slowly, and this time takes note of the path to the fault.
 #[cold]
-fn explain<T: ProtoJson>(json: &[u8]) -> Result<T, JsonError> {
+fn explain<T: DeserializeOwned>(json: &[u8]) -> Result<T, JsonError> {
     let (result, path) = path::traced(|| serde_json::from_slice(json));
     result.map_err(|error: serde_json::Error| {
         let mut message = error.to_string();

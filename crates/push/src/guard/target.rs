@@ -34,7 +34,13 @@ pub enum Host {
 impl Target {
     /// Reads a URL by the rules of WHATWG, which know every spelling of an address, but none of their leniency about what is
     /// between the scheme and the host: where readers differ, one of them is led astray.
-    pub(super) fn parse(text: &str) -> Result<Self, UrlRefused> {
+    ///
+    /// It asks no policy: [`Guard`](super::Guard) does.
+    ///
+    /// # Errors
+    ///
+    /// [`UrlRefused`] says what the URL must be instead: its length, scheme, characters, user, host or syntax.
+    pub fn parse(text: &str) -> Result<Self, UrlRefused> {
         if text.len() > URL_BYTES_MAX {
             return Err(UrlRefused::TooLong);
         }
