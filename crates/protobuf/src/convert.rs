@@ -10,8 +10,10 @@ mod card;
 mod event;
 mod message;
 mod request;
+pub mod v0_3;
 
 use std::collections::BTreeMap;
+use std::convert::Infallible;
 
 use indexmap::IndexMap;
 use longhaul_protocol::json::{JsonError, from_json};
@@ -56,6 +58,19 @@ impl ConvertError {
         };
         self.field = format!("{field}{dot}{}", self.field);
         self
+    }
+}
+
+/// A fault of JSON that stands for a message: its path has the names of JSON already.
+impl From<JsonError> for ConvertError {
+    fn from(error: JsonError) -> Self {
+        Self { field: error.path, description: error.message }
+    }
+}
+
+impl From<Infallible> for ConvertError {
+    fn from(never: Infallible) -> Self {
+        match never {}
     }
 }
 

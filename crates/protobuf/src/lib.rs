@@ -4,14 +4,14 @@
 //!   and for each service a server trait and a client without a transport.
 //! - [`json_value`] holds what stands for `google.protobuf.Value` and `Struct`.
 //! - [`codec`] puts them on the wire of gRPC.
-//! - [`convert`] turns the messages into those of `longhaul_protocol::wire` and back, [`convert_v0_3`] those of v0.3.
+//! - [`convert`] turns the messages into those of `longhaul_protocol::wire` and back, those of v0.3 through
+//!   `longhaul_protocol::v0_3`.
 //! - [`status`] turns an A2A error into a gRPC status with details and back.
 //!
 //! Nothing here decides anything: rules are in `longhaul-protocol`, behaviour is in the engine.
 
 pub mod codec;
 pub mod convert;
-pub mod convert_v0_3;
 #[expect(
     clippy::allow_attributes,
     clippy::allow_attributes_without_reason,
