@@ -8,7 +8,7 @@
 use std::time::Duration;
 
 use bytes::Bytes;
-use longhaul_protocol::{A2aError, ERROR_DOMAIN, ErrorCode, FieldViolation};
+use longhaul_protocol::{A2aError, ERROR_DOMAIN, ErrorCode, FieldViolation, v0_3};
 use prost::{Message, Name};
 use prost_types::Any;
 use tonic::{Code, Status};
@@ -27,7 +27,19 @@ const TYPE_PREFIX: &str = "type.googleapis.com/";
 /// Encodes `error` as the status that ends a call.
 #[must_use]
 pub fn encode(error: &A2aError) -> Status {
-    let status = encode_details(error);
+    finish(encode_details(error))
+}
+
+/// Encodes `error` as the status that ends a call of v0.3: its message begins with the name of the error, by which alone
+/// old clients tell errors of one code apart.
+#[must_use]
+pub fn encode_v0_3(error: &A2aError) -> Status {
+    let code = v0_3::error::row(error.code).grpc.number();
+    let message = cut(&v0_3::error::to_grpc_message(error), MESSAGE_BYTES_MAX).to_owned();
+    finish(rpc::Status { code, message, ..encode_details(error) })
+}
+
+fn finish(status: rpc::Status) -> Status {
     let details = Bytes::from(status.encode_to_vec());
     Status::with_details(Code::from_i32(status.code), status.message, details)
 }
@@ -84,6 +96,21 @@ pub fn decode(status: &Status) -> Option<A2aError> {
         error = error.with_retry_after(delay);
     }
     Some(error)
+}
+
+/// Reads the A2A error out of a status that ended a call of v0.3.
+///
+/// `None` when neither its details nor its message name one: then only its code and message are known.
+#[must_use]
+pub fn decode_v0_3(status: &Status) -> Option<A2aError> {
+    let named = v0_3::error::from_grpc_message(status.message());
+    match (decode(status), named) {
+        (Some(mut detailed), Some(named)) => {
+            detailed.message = named.message;
+            Some(detailed)
+        }
+        (detailed, named) => detailed.or(named),
+    }
 }
 
 fn bad_request(violations: &[FieldViolation]) -> rpc::BadRequest {

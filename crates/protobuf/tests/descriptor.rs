@@ -1,4 +1,4 @@
-//! The protos of this crate against the facts of the normative one (A2A §1.4).
+//! The protos of this crate against the facts of the normative ones (A2A §1.4).
 
 #![expect(clippy::indexing_slicing, clippy::unwrap_used, reason = "what a test cannot read or find is its failure")]
 
@@ -16,11 +16,24 @@ use serde_json::{Map, Value, json};
 /// The facts of the normative proto of A2A v1.0.
 const NORMATIVE: &str = include_str!("data/descriptor.json");
 
+/// The facts of the proto of v0.3's SDKs.
+const V0_3: &str = include_str!("data/descriptor_v0_3.json");
+
 #[test]
 fn every_message_field_enum_and_method_is_that_of_the_normative_proto() {
-    let mut normative: Value = serde_json::from_str(NORMATIVE).unwrap();
+    check("lf/a2a/v1/a2a.proto", NORMATIVE);
+}
+
+#[test]
+fn every_message_field_enum_and_method_of_v0_3_is_that_of_its_sdks() {
+    check("a2a/v1/a2a.proto", V0_3);
+}
+
+#[track_caller]
+fn check(name: &str, normative: &str) {
+    let mut normative: Value = serde_json::from_str(normative).unwrap();
     leave_out_required(&mut normative);
-    let ours = file("lf/a2a/v1/a2a.proto");
+    let ours = file(name);
 
     assert_eq!(ours.package(), normative["package"]);
     assert_same(&messages(&ours), &normative["messages"]);

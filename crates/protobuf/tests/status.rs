@@ -7,7 +7,7 @@ use longhaul_protobuf::a2a::a2a_service_client::A2aServiceClient;
 use longhaul_protobuf::a2a::a2a_service_server::{A2aService, A2aServiceServer};
 use longhaul_protobuf::status::{MESSAGE_BYTES_MAX, VIOLATIONS_BYTES_MAX};
 use longhaul_protobuf::{a2a, rpc, status};
-use longhaul_protocol::{A2aError, ErrorCode, FieldViolation};
+use longhaul_protocol::{A2aError, ErrorCode, FieldViolation, v0_3};
 use prost::Message;
 use tonic::{Code, Request, Response, Status};
 
@@ -19,6 +19,24 @@ fn every_error_comes_back_from_its_status() {
         assert_eq!(i32::from(status.code()), code.row().grpc.number());
         assert_eq!(status::decode(&status), Some(error));
     }
+}
+
+#[test]
+fn every_error_comes_back_from_its_status_of_v0_3() {
+    for code in ErrorCode::ALL {
+        let error = full(*code);
+        let status = status::encode_v0_3(&error);
+        assert_eq!(i32::from(status.code()), v0_3::error::row(*code).grpc.number());
+        assert_eq!(status.message(), format!("{}: {}", v0_3::error::name(*code), error.message));
+        assert_eq!(status::decode_v0_3(&status), Some(error));
+    }
+}
+
+#[test]
+fn an_error_of_another_server_of_v0_3_is_known_by_its_message() {
+    let told = status::decode_v0_3(&Status::unimplemented("TaskNotCancelableError: it has ended")).unwrap();
+    assert_eq!((told.code, told.message.as_str()), (ErrorCode::TaskNotCancelable, "it has ended"));
+    assert_eq!(status::decode_v0_3(&Status::not_found("Task not found: t1")), None);
 }
 
 #[test]
