@@ -10,7 +10,7 @@ mod request;
 
 pub use data::{Artifact, File, FileContent, Message, Part, Task, TaskStatus};
 pub use event::{Event, EventPayload, TaskArtifactUpdateEvent, TaskStatusUpdateEvent};
-pub use name::{Kind, Role, TaskState, Time};
+pub use name::{Kind, PartKind, Role, TaskState, Time};
 pub use request::{
     MessageSendConfiguration, MessageSendParams, PushNotificationAuthenticationInfo, PushNotificationConfig,
     PushNotificationConfigParams, TaskIdParams, TaskPushNotificationConfig, TaskPushNotificationConfigs,

@@ -8,7 +8,7 @@ use crate::v0_3::fault::{fault, inside};
 use crate::v0_3::form::{Form, all, each, optional};
 use crate::wire;
 
-use super::name::{Kind, Role, TaskState, Time};
+use super::name::{Kind, PartKind, Role, TaskState, Time};
 
 wire_message! {
     /// A task.
@@ -70,7 +70,7 @@ wire_message! {
     /// One piece of content: of `text`, `file` and `data` the one that `kind` names.
     Part {
         /// `text`, `file` or `data`.
-        kind "kind": Option<Kind>,
+        kind "kind": Option<PartKind>,
         /// Text.
         text "text": Option<String>,
         /// A file.
@@ -223,18 +223,20 @@ impl Form<wire::Part> for Part {
         let file = |content| File { content: Some(content), name: filename, mime_type: media_type };
         let rest = Self::default();
         match content {
-            Some(wire::PartContent::Text(text)) => Self { kind: Some(Kind::Text), text: Some(text), metadata, ..rest },
+            Some(wire::PartContent::Text(text)) => {
+                Self { kind: Some(PartKind::Text), text: Some(text), metadata, ..rest }
+            }
             Some(wire::PartContent::Raw(bytes)) => {
-                Self { kind: Some(Kind::File), file: Some(file(FileContent::Bytes(bytes))), metadata, ..rest }
+                Self { kind: Some(PartKind::File), file: Some(file(FileContent::Bytes(bytes))), metadata, ..rest }
             }
             Some(wire::PartContent::Url(uri)) => {
-                Self { kind: Some(Kind::File), file: Some(file(FileContent::Uri(uri))), metadata, ..rest }
+                Self { kind: Some(PartKind::File), file: Some(file(FileContent::Uri(uri))), metadata, ..rest }
             }
             Some(wire::PartContent::Data(data)) => {
                 let (data, metadata) = wrap_data(data, metadata);
-                Self { kind: Some(Kind::Data), data: Some(data), metadata, ..rest }
+                Self { kind: Some(PartKind::Data), data: Some(data), metadata, ..rest }
             }
-            None => Self { kind: Some(Kind::Text), text: Some(String::new()), metadata, ..rest },
+            None => Self { kind: Some(PartKind::Text), text: Some(String::new()), metadata, ..rest },
         }
     }
 
@@ -242,11 +244,11 @@ impl Form<wire::Part> for Part {
         let kind = self.kind()?;
         let Self { kind: _, text, file, data, metadata } = self;
         match kind {
-            Kind::Text => {
+            PartKind::Text => {
                 let text = text.ok_or_else(|| fault("text", REQUIRED))?;
                 Ok(wire::Part { metadata, ..wire::Part::text(text) })
             }
-            Kind::File => {
+            PartKind::File => {
                 let File { content, name, mime_type } = file.ok_or_else(|| fault("file", REQUIRED))?;
                 let content = match content {
                     Some(FileContent::Bytes(bytes)) => wire::PartContent::Raw(bytes),
@@ -255,13 +257,10 @@ impl Form<wire::Part> for Part {
                 };
                 Ok(wire::Part { content: Some(content), metadata, filename: name, media_type: mime_type })
             }
-            Kind::Data => {
+            PartKind::Data => {
                 let data = data.ok_or_else(|| fault("data", REQUIRED))?;
                 let (data, metadata) = unwrap_data(data, metadata);
                 Ok(wire::Part { metadata, ..wire::Part::data(data) })
-            }
-            Kind::Task | Kind::Message | Kind::StatusUpdate | Kind::ArtifactUpdate => {
-                Err(fault("kind", "must be one of text, file, data"))
             }
         }
     }
@@ -271,12 +270,12 @@ const REQUIRED: &str = "is required";
 
 impl Part {
     /// What the part says that it is, or else the only thing that it can be.
-    fn kind(&self) -> Result<Kind, JsonError> {
+    fn kind(&self) -> Result<PartKind, JsonError> {
         match (self.kind, &self.text, &self.file, &self.data) {
             (Some(kind), ..) => Ok(kind),
-            (None, Some(_), None, None) => Ok(Kind::Text),
-            (None, None, Some(_), None) => Ok(Kind::File),
-            (None, None, None, Some(_)) => Ok(Kind::Data),
+            (None, Some(_), None, None) => Ok(PartKind::Text),
+            (None, None, Some(_), None) => Ok(PartKind::File),
+            (None, None, None, Some(_)) => Ok(PartKind::Data),
             (None, ..) => Err(fault("kind", "is required, must be one of text, file, data")),
         }
     }

@@ -155,7 +155,6 @@ impl AnyEvent {
                 last_chunk: self.last_chunk,
                 metadata,
             }),
-            Kind::Text | Kind::File | Kind::Data => return None,
         })
     }
 }

@@ -66,7 +66,7 @@ macro_rules! names {
 }
 
 names! {
-    /// What an object is: v0.3's discriminator.
+    /// What an object is: v0.3's discriminator. Parts have their own, [`PartKind`].
     Kind {
         /// A task.
         Task = "task",
@@ -76,6 +76,12 @@ names! {
         StatusUpdate = "status-update",
         /// A new or longer artifact.
         ArtifactUpdate = "artifact-update",
+    }
+}
+
+names! {
+    /// What a part is.
+    PartKind {
         /// A part with text.
         Text = "text",
         /// A part with a file.
