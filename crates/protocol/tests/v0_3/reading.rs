@@ -1,5 +1,6 @@
 //! What is read of v0.3, and what is refused, with its path.
 
+use longhaul_protocol::rules::DATA_DEPTH_MAX;
 use longhaul_protocol::v0_3::{self, Form, json_rpc, proto};
 use longhaul_protocol::{JsonError, to_json, wire};
 use serde_json::{Value, json};
@@ -279,4 +280,23 @@ fn authentication_without_schemes_and_credentials_is_none() {
     assert_eq!(config(json!({"schemes": []})), None);
     assert_eq!(config(json!({"schemes": ["Bearer"]})).unwrap().scheme, "Bearer");
     assert_eq!(config(json!({"schemes": [], "credentials": "x"})).unwrap().scheme, "");
+}
+
+#[test]
+fn the_deepest_data_that_the_rules_allow_comes_back_in_both_dialects() {
+    let array = (0..DATA_DEPTH_MAX).fold(Value::Null, |inside, _| json!([inside]));
+    let object = (0..DATA_DEPTH_MAX).fold(Value::Null, |inside, _| json!({"k": inside}));
+    for data in [array, object] {
+        let message = wire::Message { parts: vec![wire::Part::data(data)], ..Default::default() };
+        let task = wire::Task {
+            status: Some(wire::TaskStatus { message: Some(message.clone()), ..Default::default() }),
+            history: vec![wire::Message { role: wire::Role(2), ..message }],
+            ..Default::default()
+        };
+        let item = wire::StreamResponse { payload: Some(wire::StreamResponsePayload::Task(task)) };
+        let json = v0_3::to_json::<json_rpc::Event, _>(item.clone());
+        assert!(v0_3::from_json::<json_rpc::Event, wire::StreamResponse>(&json).is_ok());
+        let json = v0_3::to_json::<proto::StreamResponse, _>(item.clone());
+        assert_eq!(v0_3::from_json::<proto::StreamResponse, wire::StreamResponse>(&json), Ok(item));
+    }
 }
