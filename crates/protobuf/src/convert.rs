@@ -12,6 +12,7 @@ mod message;
 mod request;
 
 use std::collections::BTreeMap;
+use std::convert::Infallible;
 
 use indexmap::IndexMap;
 use longhaul_protocol::json::{JsonError, from_json};
@@ -56,6 +57,13 @@ impl ConvertError {
         };
         self.field = format!("{field}{dot}{}", self.field);
         self
+    }
+}
+
+/// For code that converts any message: most can't fail.
+impl From<Infallible> for ConvertError {
+    fn from(never: Infallible) -> Self {
+        match never {}
     }
 }
 
