@@ -134,7 +134,10 @@ impl Client {
     ///
     /// [`ClientError`]. After [`Broken`](ClientError::Broken) and [`Timeout`](ClientError::Timeout) it is not known whether the
     /// agent has the message.
-    pub async fn send_message(&self, mut request: wire::SendMessageRequest) -> Result<wire::SendMessageResponse, ClientError> {
+    pub async fn send_message(
+        &self,
+        mut request: wire::SendMessageRequest,
+    ) -> Result<wire::SendMessageResponse, ClientError> {
         give_id(&mut request)?;
         let waits = !request.configuration.as_ref().is_some_and(|configuration| configuration.return_immediately);
         let timeout = if waits { self.inner.options.blocking_timeout } else { self.inner.options.timeout };
@@ -262,7 +265,10 @@ impl Client {
     /// # Errors
     ///
     /// [`ClientError`].
-    pub async fn get_artifact(&self, request: wire::GetArtifactRequest) -> Result<wire::GetArtifactResponse, ClientError> {
+    pub async fn get_artifact(
+        &self,
+        request: wire::GetArtifactRequest,
+    ) -> Result<wire::GetArtifactResponse, ClientError> {
         self.call(request, self.inner.options.timeout).await
     }
 

@@ -108,9 +108,10 @@ pub(crate) async fn attach(card: &AgentCard, source: &dyn CredentialSource) -> R
         return credential.map_or_else(|| Ok(Attached::default()), |credential| bearer_or_basic(&credential));
     }
     // A card that declares schemes and requires none takes any of them.
-    let any = card.security_schemes.keys().map(|name| SecurityRequirement {
-        schemes: std::iter::once((name.clone(), Default::default())).collect(),
-    });
+    let any = card
+        .security_schemes
+        .keys()
+        .map(|name| SecurityRequirement { schemes: std::iter::once((name.clone(), Default::default())).collect() });
     let alternatives: Vec<SecurityRequirement> = match card.security_requirements.is_empty() {
         true => any.take(ALTERNATIVES_MAX).collect(),
         false => card.security_requirements.iter().take(ALTERNATIVES_MAX).cloned().collect(),
@@ -169,7 +170,10 @@ impl Attached {
                         self.query.push_str(&format!("{and}{}={}", encoded(&place.name), encoded(key.reveal())));
                         Ok(())
                     }
-                    other => Err(unusable(name, format!("the card puts the key in {other:?}, not in header, query or cookie"))),
+                    other => Err(unusable(
+                        name,
+                        format!("the card puts the key in {other:?}, not in header, query or cookie"),
+                    )),
                 }
             }
             (Some(_), Credential::Bearer(token)) => self.authorization(name, format!("Bearer {}", token.reveal())),
@@ -185,8 +189,8 @@ impl Attached {
     }
 
     fn header(&mut self, scheme: &str, name: &str, value: &str) -> Result<(), ClientError> {
-        let name = HeaderName::try_from(name)
-            .map_err(|_| unusable(scheme, format!("{name:?} is no name of a header")))?;
+        let name =
+            HeaderName::try_from(name).map_err(|_| unusable(scheme, format!("{name:?} is no name of a header")))?;
         // The names that frame a request are not for a card to choose.
         if [header::HOST, header::CONTENT_LENGTH, header::TRANSFER_ENCODING, header::CONNECTION].contains(&name) {
             return Err(unusable(scheme, format!("{name} is no header for a key")));

@@ -388,7 +388,8 @@ impl EventStream {
             return self.send(request).await;
         }
         if self.fold.state().is_some() {
-            let step = self.options.poll_interval.mul_f64(1.5_f64.powi(i32::try_from(self.rounds.min(30)).unwrap_or(30)));
+            let step =
+                self.options.poll_interval.mul_f64(1.5_f64.powi(i32::try_from(self.rounds.min(30)).unwrap_or(30)));
             sleep(step.min(self.options.poll_interval_max)).await;
         }
         self.rounds = self.rounds.saturating_add(1);

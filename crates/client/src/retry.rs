@@ -97,7 +97,8 @@ mod tests {
         let policy = RetryPolicy { attempts_max: 100, ..RetryPolicy::default() };
         for attempts in 1..100 {
             let wait = policy.wait(&refused(), attempts, Repetition::Asks).unwrap();
-            let step = Duration::from_millis(250).saturating_mul(2_u32.saturating_pow(attempts - 1)).min(policy.backoff_max);
+            let step =
+                Duration::from_millis(250).saturating_mul(2_u32.saturating_pow(attempts - 1)).min(policy.backoff_max);
             assert!(wait <= step && wait >= step / 2, "{attempts}: {wait:?}");
         }
         assert!(policy.wait(&refused(), 100, Repetition::Safe).is_none());

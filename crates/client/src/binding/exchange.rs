@@ -60,7 +60,9 @@ impl Kind {
         match self {
             Self::Json => "application/json",
             Self::A2aJson => "application/a2a+json, application/json",
-            Self::EventStream | Self::RpcEventStream => "text/event-stream, application/a2a+json;q=0.9, application/json;q=0.9",
+            Self::EventStream | Self::RpcEventStream => {
+                "text/event-stream, application/a2a+json;q=0.9, application/json;q=0.9"
+            }
         }
     }
 }
@@ -80,12 +82,21 @@ impl Exchange<'_> {
         let (head, body) = answer.into_parts();
         let bytes_max = self.transport.config.answer_bytes_max;
         let body = self.transport.read(body, bytes_max, self.interface, deadline).await?;
-        self.log(&WireEvent::Answer { operation: self.operation, status: i64::from(head.status.as_u16()), body: &body });
+        self.log(&WireEvent::Answer {
+            operation: self.operation,
+            status: i64::from(head.status.as_u16()),
+            body: &body,
+        });
         Ok(Whole { status: head.status, headers: head.headers, body })
     }
 
     /// Sends a request, and answers when the head of the answer is there.
-    pub async fn head(&self, target: Target, body: Bytes, deadline: Deadline) -> Result<Response<Incoming>, ClientError> {
+    pub async fn head(
+        &self,
+        target: Target,
+        body: Bytes,
+        deadline: Deadline,
+    ) -> Result<Response<Incoming>, ClientError> {
         let url = self.with_query(&target.url, &self.query);
         let mut request = Request::builder().method(target.method).uri(&url);
         if let Some(headers) = request.headers_mut() {

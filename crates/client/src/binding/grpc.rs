@@ -154,7 +154,11 @@ fn of_transport(status: Status, whom: String) -> ClientError {
 }
 
 /// Opens a stream.
-pub(crate) async fn open(exchange: Exchange<'_>, opening: Opening, deadline: Deadline) -> Result<RawStream, ClientError> {
+pub(crate) async fn open(
+    exchange: Exchange<'_>,
+    opening: Opening,
+    deadline: Deadline,
+) -> Result<RawStream, ClientError> {
     let mut client = clients(&exchange)?.a2a.max_decoding_message_size(exchange.transport.config.event_bytes_max);
     if exchange.log.is_some() {
         log_request(&exchange, &opening.json());
@@ -168,7 +172,8 @@ pub(crate) async fn open(exchange: Exchange<'_>, opening: Opening, deadline: Dea
                 client.send_streaming_message(request).await
             }
             Opening::Subscribe(request) => {
-                let request = Request::from_parts(metadata, Extensions::new(), a2a::SubscribeToTaskRequest::from(request));
+                let request =
+                    Request::from_parts(metadata, Extensions::new(), a2a::SubscribeToTaskRequest::from(request));
                 client.subscribe_to_task(request).await
             }
         }

@@ -140,7 +140,8 @@ mod tests {
 
     #[test]
     fn a_query_holds_what_was_given() {
-        let route = Route::new(Method::GET, &["tasks"]).text("contextId", "a&b=c").text("pageToken", "").number("n", Some(3));
+        let route =
+            Route::new(Method::GET, &["tasks"]).text("contextId", "a&b=c").text("pageToken", "").number("n", Some(3));
         assert_eq!(route.url("http://h", ""), "http://h/tasks?contextId=a%26b%3Dc&n=3");
     }
 }

@@ -92,15 +92,13 @@ impl RawStream {
     ) -> Result<Self, ClientError> {
         let about = About::of(&exchange);
         let answer = exchange.head(target, body, deadline).await?;
-        let is_stream = answer
-            .headers()
-            .get(header::CONTENT_TYPE)
-            .and_then(|kind| kind.to_str().ok())
-            .is_some_and(|kind| kind.trim_start().get(..EVENT_STREAM.len()).is_some_and(|kind| kind.eq_ignore_ascii_case(EVENT_STREAM)));
+        let is_stream =
+            answer.headers().get(header::CONTENT_TYPE).and_then(|kind| kind.to_str().ok()).is_some_and(|kind| {
+                kind.trim_start().get(..EVENT_STREAM.len()).is_some_and(|kind| kind.eq_ignore_ascii_case(EVENT_STREAM))
+            });
         let config = &exchange.transport.config;
         if answer.status().is_success() && is_stream {
-            let limits =
-                SseLimits { event_bytes_max: config.event_bytes_max, line_bytes_max: config.event_bytes_max };
+            let limits = SseLimits { event_bytes_max: config.event_bytes_max, line_bytes_max: config.event_bytes_max };
             let sse = Sse {
                 body: answer.into_body(),
                 parser: SseParser::new(limits),
@@ -111,7 +109,11 @@ impl RawStream {
         }
         let (head, body) = answer.into_parts();
         let body = exchange.transport.read(body, config.answer_bytes_max, exchange.interface, deadline).await?;
-        exchange.log(&WireEvent::Answer { operation: exchange.operation, status: i64::from(head.status.as_u16()), body: &body });
+        exchange.log(&WireEvent::Answer {
+            operation: exchange.operation,
+            status: i64::from(head.status.as_u16()),
+            body: &body,
+        });
         if head.status.is_success() {
             let payload = about.payload(&body, request_id.as_deref())?;
             return Ok(Self { source: Source::Single(Some(Box::new(RawItem { id: None, payload }))), about });
@@ -163,7 +165,9 @@ impl Sse {
                 Err(_) => {
                     return Some(Err(ClientError::Timeout { whom: about.whom.clone(), after: self.silence_max }));
                 }
-                Ok(None) if self.parser.is_in_event() => return Some(Err(about.broken("an event was cut in two".into()))),
+                Ok(None) if self.parser.is_in_event() => {
+                    return Some(Err(about.broken("an event was cut in two".into())));
+                }
                 Ok(None) => return None,
                 Ok(Some(Err(error))) => return Some(Err(about.broken(error.into()))),
                 Ok(Some(Ok(frame))) => {
@@ -194,8 +198,8 @@ impl About {
             },
             None => json,
         };
-        let mut item =
-            wire::StreamResponse::from_json(json).map_err(|error| self.invalid(format!("an item of the stream: {error}")))?;
+        let mut item = wire::StreamResponse::from_json(json)
+            .map_err(|error| self.invalid(format!("an item of the stream: {error}")))?;
         if item.payload.is_none() {
             // Over HTTP+JSON an error has no envelope that tells it from an item.
             return Err(match details::from_status_json(json, http::StatusCode::OK) {

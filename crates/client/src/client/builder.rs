@@ -107,7 +107,8 @@ impl ClientBuilder {
             "te",
             "last-event-id",
         ];
-        let invalid = |problem: &str| ClientError::Invalid { field: format!("header {name:?}"), problem: problem.to_owned() };
+        let invalid =
+            |problem: &str| ClientError::Invalid { field: format!("header {name:?}"), problem: problem.to_owned() };
         let header = HeaderName::try_from(name).map_err(|_| invalid("has a name that no header can have"))?;
         if OWN.contains(&header.as_str()) || header.as_str().starts_with("grpc-") || header.as_str().ends_with("-bin") {
             return Err(invalid("is set by the client itself"));

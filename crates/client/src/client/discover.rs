@@ -11,7 +11,7 @@ use http_body_util::Full;
 use hyper_util::client::legacy::connect::HttpInfo;
 use longhaul_protocol::Timestamp;
 
-use crate::card::{CARD_BYTES_MAX, CardCache, CardDocument, CardOrigin, CardReference, Cached, OriginPolicy, Reach};
+use crate::card::{CARD_BYTES_MAX, Cached, CardCache, CardDocument, CardOrigin, CardReference, OriginPolicy, Reach};
 use crate::error::{CardError, ClientError};
 use crate::interceptor::{WireEvent, WireLog};
 use crate::transport::{AddressPolicy, Deadline, Transport, TransportConfig, http_error, shown};
@@ -151,11 +151,7 @@ impl<'a> Discovery<'a> {
         let (head, body) = transport.send(request, deadline).await?.into_parts();
         let address = head.extensions.get::<HttpInfo>().map(|info| info.remote_addr().ip());
         let body = transport.read(body, CARD_BYTES_MAX, &whom, deadline).await?;
-        self.record(&WireEvent::Answer {
-            operation: OPERATION,
-            status: i64::from(head.status.as_u16()),
-            body: &body,
-        });
+        self.record(&WireEvent::Answer { operation: OPERATION, status: i64::from(head.status.as_u16()), body: &body });
         Ok(Answer { url: url.to_owned(), status: head.status, headers: head.headers, body, address })
     }
 
@@ -194,10 +190,7 @@ impl Answer {
         let location = self.headers.get(header::LOCATION).and_then(|value| value.to_str().ok());
         let joined = url::Url::parse(&self.url).ok().zip(location).and_then(|(base, to)| base.join(to).ok());
         joined.map(String::from).ok_or_else(|| {
-            ClientError::Card(CardError::NotFound {
-                place: self.url.clone(),
-                source: "it redirects to nowhere".into(),
-            })
+            ClientError::Card(CardError::NotFound { place: self.url.clone(), source: "it redirects to nowhere".into() })
         })
     }
 }
@@ -219,9 +212,8 @@ fn is_missing(error: &ClientError) -> bool {
 
 async fn read_file(path: std::path::PathBuf) -> Result<FoundCard, ClientError> {
     let place = path.display().to_string();
-    let not_found = |source: std::io::Error| {
-        ClientError::Card(CardError::NotFound { place: place.clone(), source: source.into() })
-    };
+    let not_found =
+        |source: std::io::Error| ClientError::Card(CardError::NotFound { place: place.clone(), source: source.into() });
     let read = tokio::task::spawn_blocking(move || read_limited(&path)).await;
     let bytes = read.map_err(|error| not_found(std::io::Error::other(error)))?.map_err(not_found)?;
     let document = Arc::new(CardDocument::parse(&bytes, &place)?);

@@ -28,7 +28,11 @@ impl Client {
     ///
     /// [`ClientError`]. After [`Broken`](ClientError::Broken) and [`Timeout`](ClientError::Timeout) it is not known whether the
     /// agent has the message; a [`Ledger`](crate::ledger::Ledger) finds out.
-    pub async fn delegate(&self, request: wire::SendMessageRequest, options: WaitOptions) -> Result<Outcome, ClientError> {
+    pub async fn delegate(
+        &self,
+        request: wire::SendMessageRequest,
+        options: WaitOptions,
+    ) -> Result<Outcome, ClientError> {
         let within = options.timeout;
         let follow = FollowOptions { until: Until::Waiting, ..options.follow };
         let mut events = self.send_streaming_message(request, follow)?;
