@@ -72,7 +72,6 @@ struct Options {
 
 impl Client {
     /// A builder, for all that has a default.
-    #[must_use]
     pub fn builder() -> ClientBuilder {
         ClientBuilder::default()
     }

@@ -129,7 +129,7 @@ impl Client {
         if let Some(message) = message {
             stream.fold.saw_message(&message.message_id);
         }
-        stream.first = Some(Opening::Send(request));
+        stream.first = Some(Opening::Send(Box::new(request)));
         stream.continues = continues;
         Ok(stream)
     }
@@ -385,7 +385,7 @@ impl EventStream {
 
     async fn poll(&mut self, why: NoStream) -> Result<(), ClientError> {
         if let Some(Opening::Send(request)) = self.first.clone() {
-            return self.send(request).await;
+            return self.send(*request).await;
         }
         if self.fold.state().is_some() {
             let step =

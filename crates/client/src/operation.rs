@@ -98,7 +98,7 @@ macro_rules! replies {
             }
 
             fn from_proto(proto: Self::Proto) -> Result<Self, ConvertError> {
-                Ok(Self::try_from(proto)?)
+                Self::try_from(proto).map_err(ConvertError::from)
             }
 
             $(fn normalize(&mut self) {
@@ -328,7 +328,7 @@ fn same_task_if_named(asked: &str, answered: &str) -> Result<(), String> {
 #[derive(Clone, Debug)]
 pub(crate) enum Opening {
     /// `SendStreamingMessage`.
-    Send(wire::SendMessageRequest),
+    Send(Box<wire::SendMessageRequest>),
     /// `SubscribeToTask`.
     Subscribe(wire::SubscribeToTaskRequest),
 }
@@ -350,7 +350,7 @@ impl Opening {
 
     pub fn json(&self) -> bytes::Bytes {
         match self {
-            Self::Send(request) => longhaul_protocol::to_json(request),
+            Self::Send(request) => longhaul_protocol::to_json(&**request),
             Self::Subscribe(request) => longhaul_protocol::to_json(request),
         }
     }

@@ -168,7 +168,7 @@ pub(crate) async fn open(
     let calling = async {
         match opening {
             Opening::Send(request) => {
-                let request = Request::from_parts(metadata, Extensions::new(), a2a::SendMessageRequest::from(request));
+                let request = Request::from_parts(metadata, Extensions::new(), a2a::SendMessageRequest::from(*request));
                 client.send_streaming_message(request).await
             }
             Opening::Subscribe(request) => {

@@ -59,7 +59,7 @@ pub(crate) fn open<'a>(json: &'a [u8], id: &str) -> Result<Held<'a>, String> {
     let error = envelope.error.filter(|error| !error.is_null());
     let answered = envelope.id.unwrap_or(Value::Null);
     // Whoever could not read the request does not know its id.
-    if answered != Value::from(id) && !(error.is_some() && answered.is_null()) {
+    if answered != id && !(error.is_some() && answered.is_null()) {
         return Err(format!("it answers request {answered}, not {id:?}"));
     }
     match (error, envelope.result) {

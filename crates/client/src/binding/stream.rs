@@ -156,7 +156,7 @@ impl RawStream {
 impl Sse {
     async fn next(&mut self, about: &About) -> Option<Result<RawItem, ClientError>> {
         loop {
-            while let Some(event) = self.parser.next() {
+            for event in self.parser.by_ref() {
                 if !event.data.is_empty() {
                     return Some(about.read(&event, self.request_id.as_deref()));
                 }
