@@ -193,3 +193,18 @@ fn migrate(connection: &mut Connection, path: &Path) -> Result<(), LedgerError> 
         .map_err(failed)?;
     transaction.commit().map_err(failed)
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_commit_waits_for_the_disk() {
+        let folder = std::env::temp_dir().join(format!("longhaul-ledger-file-{}", std::process::id()));
+        let connection = open(&folder.join("ledger.db")).unwrap();
+        let mode: String = connection.pragma_query_value(None, "journal_mode", |row| row.get(0)).unwrap();
+        assert_eq!((mode.as_str(), pragma(&connection, "synchronous").unwrap()), ("wal", 2));
+        drop(connection);
+        fs::remove_dir_all(&folder).unwrap();
+    }
+}

@@ -261,7 +261,10 @@ mod tests {
     use super::*;
 
     fn plan(connection: &Connection, filter: Filter) -> String {
-        let sql = format!("EXPLAIN QUERY PLAN SELECT {COLUMNS} FROM entry WHERE {} AND id > ?1 ORDER BY id LIMIT ?2", condition(filter));
+        let sql = format!(
+            "EXPLAIN QUERY PLAN SELECT {COLUMNS} FROM entry WHERE {} AND id > ?1 ORDER BY id LIMIT ?2",
+            condition(filter)
+        );
         let mut statement = connection.prepare(&sql).unwrap();
         let steps = statement.query_map(([0_u8; 16], 10), |row| row.get::<_, String>(3)).unwrap();
         steps.map(Result::unwrap).collect::<Vec<_>>().join("; ")

@@ -198,7 +198,8 @@ proptest! {
         // Whatever happened, a person can end it.
         if !now.is_settled() {
             let ended = transition(&now, &Event::Abandon { why: note("") });
-            prop_assert!(matches!(ended, Ok(Step::Moves(State::Settled { end: End::Abandoned, .. }))));
+            let is_ended = matches!(ended, Ok(Step::Moves(State::Settled { end: End::Abandoned, .. })));
+            prop_assert!(is_ended);
         }
     }
 }
