@@ -8,6 +8,7 @@ use thiserror::Error;
 use crate::CardError;
 
 use super::endpoint::{is_loopback, is_same_host};
+use super::reference::without_user;
 
 /// Which interface URLs a card may name, and where the caller's credentials go.
 ///

@@ -94,7 +94,7 @@ impl FromStr for CardReference {
 }
 
 /// Errors are shown and logged, so what may be a password is not in them.
-fn without_user(text: &str) -> String {
+pub(super) fn without_user(text: &str) -> String {
     match text.rsplit_once('@') {
         Some((_, rest)) => format!("…@{rest}"),
         None => text.to_owned(),

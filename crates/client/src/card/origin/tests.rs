@@ -118,3 +118,13 @@ fn a_spelling_of_an_inside_address_is_one() {
     let refused = Reach::INTERNET.check_address(address("::ffff:10.0.0.1")).unwrap_err();
     assert_eq!(refused.to_string(), "the address 10.0.0.1 is private, where this card may not lead");
 }
+
+#[test]
+fn a_card_from_no_url_has_no_origin() {
+    for (url, problem) in
+        [("/card.json", "absolute"), ("https://me:secret@a.example", "no user"), ("https://", "name a host")]
+    {
+        let error = CardOrigin::url(url).unwrap_err().to_string();
+        assert!(error.contains(problem) && !error.contains("secret"), "{error}");
+    }
+}
