@@ -204,7 +204,7 @@ impl CardOrigin {
     /// [`CardError::Reference`] if it is no `http` or `https` URL.
     pub fn url(url: &str) -> Result<Self, CardError> {
         let target = Target::parse(url)
-            .map_err(|refused| CardError::Reference { reference: url.to_owned(), problem: as_sentence(&refused) })?;
+            .map_err(|refused| CardError::Reference { reference: without_user(url), problem: as_sentence(&refused) })?;
         Ok(Self(Some(Source { target, address: None })))
     }
 
