@@ -211,3 +211,22 @@ fn a_problem_repeats_no_control_characters() {
     card["securityRequirements"] = json!([{"schemes": {"\u{1b}[2J": {}}}]);
     assert!(problems(&card).iter().all(|problem| !problem.contains('\u{1b}')));
 }
+
+/// The lines of the golden vectors.
+fn vectors(text: &str) -> impl Iterator<Item = Value> {
+    text.lines().map(|line| serde_json::from_str(line).unwrap())
+}
+
+#[test]
+fn cards_that_other_peoples_tools_wrote_have_no_errors() {
+    let signed =
+        vectors(include_str!("../../../../protocol/tests/data/cards.jsonl")).map(|line| line["signed"].clone());
+    let older = vectors(include_str!("../../../../protocol/tests/data/v03.jsonl"));
+    let older = older.filter(|line| line["type"] == "AgentCard").map(|line| line["v03"].clone());
+    let mut count = 0;
+    for card in signed.chain(older) {
+        count += 1;
+        assert_eq!(problems(&card), Vec::<String>::new());
+    }
+    assert_eq!(count, 5);
+}
