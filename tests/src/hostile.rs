@@ -6,8 +6,10 @@
 //! - [`Script`] builds answers, right ones and wrong ones; [`agent`] builds what is valid A2A.
 //! - [`CallFault`] and [`StreamFault`] are answers that a client has to refuse; [`Oddity`] are streams that it has to read, and
 //!   [`Deleted`] are the ways in which servers say that a push config is gone.
+//! - [`CardFault`] are cards that it has to refuse, [`INSIDE`] is where it must not go on a card's word.
 
 mod agent;
+mod cards;
 mod faults;
 mod floods;
 mod oddities;
@@ -20,6 +22,7 @@ use std::net::{Ipv4Addr, SocketAddr};
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 
+use serde_json::Value;
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _, BufReader};
 use tokio::net::{TcpListener, TcpStream};
 use tokio::task::JoinSet;
@@ -27,6 +30,7 @@ use tokio::task::JoinSet;
 use crate::asked;
 pub use crate::asked::Asked;
 pub use agent::{CARD_PATH, CONTEXT_ID, REST_PATH, RPC_PATH, TASK_ID, card, is_rpc, item, reply, task};
+pub use cards::{CardFault, INSIDE, NOT_HTTP, card_at};
 pub use faults::{CallFault, StreamFault};
 pub use oddities::{Deleted, Oddity, items, named_state};
 pub use script::{Gate, Script, Step};
@@ -77,6 +81,15 @@ impl Hostile {
     pub async fn agent(answer: impl Fn(&Asked) -> Script + Send + Sync + 'static) -> Self {
         Self::start(move |asked| match asked.path() {
             CARD_PATH => Script::json(200, &card(&format!("http://{}", asked.header("host").unwrap_or_default()))),
+            _ => answer(asked),
+        })
+        .await
+    }
+
+    /// The same behind this card.
+    pub async fn with_card(card: Value, answer: impl Fn(&Asked) -> Script + Send + Sync + 'static) -> Self {
+        Self::start(move |asked| match asked.path() {
+            CARD_PATH => Script::json(200, &card),
             _ => answer(asked),
         })
         .await

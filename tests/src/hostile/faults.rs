@@ -236,7 +236,7 @@ impl StreamFault {
     /// The stream.
     #[must_use]
     pub fn script(self, asked: &Asked) -> Script {
-        let working = |id: &str| {
+        let ended = |id: &str| {
             json!({"statusUpdate": {"taskId": id, "contextId": super::CONTEXT_ID,
             "status": {"state": "TASK_STATE_COMPLETED"}}})
         };
@@ -250,9 +250,9 @@ impl StreamFault {
             Self::NotJson => first.chunk("data: All is well!\n\n").end(),
             Self::DeepNesting => first.chunk(format!("data: {}\n\n", floods::nested())).end(),
             Self::WrongRpcId if is_rpc(asked) => {
-                first.event(&json!({"jsonrpc": "2.0", "id": "another", "result": working(TASK_ID)})).end()
+                first.event(&json!({"jsonrpc": "2.0", "id": "another", "result": ended(TASK_ID)})).end()
             }
-            Self::WrongRpcId | Self::WrongTaskId => first.event(&item(asked, &working("another-task"))).end(),
+            Self::WrongRpcId | Self::WrongTaskId => first.event(&item(asked, &ended("another-task"))).end(),
             Self::EndsEarly => first.end(),
             Self::ClosesInEvent => first.write("40\r\ndata: {\"sta").then(Step::Close),
             Self::Resets => first.then(Step::Reset),

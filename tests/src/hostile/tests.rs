@@ -140,3 +140,26 @@ async fn cut_and_drip_change_when_and_how_much() {
     assert!(ask(&hostile, &Request::get("/cut")).await.is_err());
     assert_eq!(hostile.written() - before, 45);
 }
+
+#[tokio::test]
+async fn no_faulty_card_is_the_good_one() {
+    for fault in CardFault::ALL.iter().copied() {
+        if matches!(fault, CardFault::Huge | CardFault::HugeChunked | CardFault::NeverComes) {
+            continue;
+        }
+        let hostile = Hostile::start(move |asked| fault.script(asked)).await;
+        let answer = ask(&hostile, &Request::get(CARD_PATH)).await.unwrap();
+        // What reads this JSON has a limit of its own for how deep it may be.
+        let card: Value = serde_json::from_slice(&answer.body).unwrap_or_default();
+        assert_ne!((answer.status, &card), (200, &self::card("http://test")), "{fault:?}");
+    }
+}
+
+#[tokio::test]
+async fn card_at_has_one_interface_there() {
+    let hostile = Hostile::with_card(card_at(INSIDE[0]), |_| Script::head(204, &[])).await;
+    let card = ask(&hostile, &Request::get(CARD_PATH)).await.unwrap().json();
+    assert_eq!(card["supportedInterfaces"].as_array().unwrap().len(), 1);
+    assert_eq!(card["supportedInterfaces"][0]["url"], "http://169.254.169.254/latest/meta-data/");
+    assert_eq!(ask(&hostile, &Request::get("/")).await.unwrap().status, 204);
+}
