@@ -165,7 +165,7 @@ pub struct Entry {
     pub last_event_id: Option<String>,
     /// When the agent was last heard.
     pub last_heard_at: Option<Timestamp>,
-    /// How often the message was sent, or was about to be.
+    /// How often the message was sent, or was about to be. While it is 0, it was certainly not sent.
     pub attempts: u32,
     /// When the next alarm is due.
     pub alarm_at: Option<Timestamp>,

@@ -172,8 +172,9 @@ pub(super) fn claims_run_out_at(db: &Db<'_>, now: Timestamp) -> Result<Option<Ti
 }
 
 pub(super) fn find_by_task(db: &Db<'_>, task_id: &str) -> Result<Page<Entry>, Trouble> {
-    let sql = format!("/* find_by_task */ SELECT {COLUMNS} FROM entry WHERE task_id = ?1 ORDER BY id LIMIT ?2");
-    map(page(db, &sql, (task_id, PAGE_MAX), PAGE_MAX)?, |stored| Ok(stored.entry))
+    let sql = format!("/* find_by_task */ SELECT {COLUMNS} FROM entry WHERE task_id = ?1 ORDER BY id DESC LIMIT ?2");
+    let found = page(db, &sql, (task_id, PAGE_MAX), PAGE_MAX)?;
+    map(Page { next: None, ..found }, |stored| Ok(stored.entry))
 }
 
 fn due(db: &Db<'_>, now: Timestamp, limit: u32) -> Result<Page<Stored>, Trouble> {

@@ -346,7 +346,8 @@ impl Ledger {
         self.read("read claims", move |c| query::claims_run_out_at(c, now)).await
     }
 
-    /// The entries of a task, of whatever agent: two agents may give the same id.
+    /// The newest entries of a task, of whatever agent (two may give the same id), the newest first, at most
+    /// [`PAGE_MAX`](super::PAGE_MAX) on one page.
     ///
     /// # Errors
     ///

@@ -256,6 +256,19 @@ async fn an_alarm_can_be_raised_for_any_reason() {
 }
 
 #[tokio::test]
+async fn what_was_seen_counts_until_it_stands_otherwise() {
+    let folder = Folder::new();
+    let ledger = folder.open().await;
+    let held = prepare(&ledger, "m1").await;
+    let asked = ledger.record(&held.claim, told("t", TaskState::InputRequired, "which?"), at(1)).await.unwrap();
+    ledger.decide(asked.id, asked.version, Decision::Acknowledge, at(2)).await.unwrap();
+    let same = ledger.record(&held.claim, told("t", TaskState::InputRequired, "which?"), at(3)).await.unwrap();
+    assert_eq!((same.acknowledged_at, same.needs_person()), (Some(at(2)), true), "it still waits for an answer");
+    let other = ledger.record(&held.claim, told("t", TaskState::InputRequired, "how many?"), at(4)).await.unwrap();
+    assert_eq!(other.acknowledged_at, None);
+}
+
+#[tokio::test]
 async fn what_is_too_long_or_missing_is_refused_and_nothing_is_written() {
     let folder = Folder::new();
     let ledger = folder.open().await;

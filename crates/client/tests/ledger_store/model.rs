@@ -54,7 +54,7 @@ enum Op {
 }
 
 fn any_op() -> impl Strategy<Value = Op> {
-    let entry = 0..4_usize;
+    let entry = 0..3_usize;
     let by = 0..FOLLOWERS.len();
     let mode = prop::sample::select(vec![ClaimMode::IfFree, ClaimMode::TakeOver]);
     prop_oneof![
@@ -336,7 +336,7 @@ async fn claim(ledger: &Ledger, modeled: &mut Modeled, by: usize, mode: ClaimMod
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig { cases: 40, failure_persistence: None, ..ProptestConfig::default() })]
+    #![proptest_config(ProptestConfig { cases: 128, failure_persistence: None, ..ProptestConfig::default() })]
 
     #[test]
     fn it_does_what_the_model_does(ops in prop::collection::vec(any_op(), 1..60)) {
@@ -345,7 +345,7 @@ proptest! {
             let folder = Folder::new();
             let ledger = folder.open().await;
             let mut world = World { folder, ledger, entries: Vec::new(), now: 0 };
-            for op in ops {
+            for op in std::iter::once(Op::Prepare { by: 0 }).chain(ops) {
                 world.step(op).await;
             }
             world.check().await;

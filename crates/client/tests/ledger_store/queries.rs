@@ -60,7 +60,7 @@ async fn each_filter_finds_its_entries() {
     ];
     assert_eq!(counts, states.map(|state| (state, 1)));
     let of_task = ledger.find_by_task("t1").await.unwrap();
-    assert_eq!(of_task.entries, [entries[1].clone(), entries[5].clone()]);
+    assert_eq!(of_task.entries, [entries[5].clone(), entries[1].clone()]);
     assert!(ledger.find_by_task("t").await.unwrap().entries.is_empty());
 }
 
