@@ -24,6 +24,16 @@ pub enum Binding {
 impl Binding {
     /// All of them.
     pub const ALL: [Self; 3] = [Self::JsonRpc, Self::HttpJson, Self::Grpc];
+
+    /// Its name in a card.
+    #[must_use]
+    pub fn card_name(self) -> &'static str {
+        match self {
+            Self::JsonRpc => "JSONRPC",
+            Self::Grpc => "GRPC",
+            Self::HttpJson => "HTTP+JSON",
+        }
+    }
 }
 
 /// An operation: those of §3.1, and ours of design section 9.

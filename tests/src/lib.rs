@@ -2,12 +2,14 @@
 //!
 //! - [`server`] starts `longhaul` on a free port and a folder of its own, kills it, stops it and starts
 //!   it again.
-//! - [`fleet`] starts several on one PostgreSQL database; [`proxy`] stands between one of them and it.
+//! - [`fleet`] starts several on one PostgreSQL database; [`proxy`] stands between one of them and it, or a client and a server.
 //! - [`http`] is a connection of HTTP/1.1 that shows each byte; [`sse`] reads event streams from it.
 //! - [`client`] is one face for JSON-RPC, HTTP+JSON and gRPC: the same operation with the same
 //!   parameters, answered in the same JSON or refused in the same terms.
 //! - [`refusal`] is the error table of §5.4 as a peer sees it, written down a second time on purpose.
 //! - [`promises`] has callers who write down what they are told, and checks that it holds.
+//! - [`peers`] are other people's servers, [`hostile`] are those that a client must survive, both for our client to be tested
+//!   against; [`asked`] is what they were asked.
 //! - [`receiver`] receives push notifications, and fails by script.
 //! - [`normal`] makes results comparable; [`task`] builds messages and folds streams; [`steps`] are what tests do often.
 //!
@@ -20,13 +22,16 @@
     reason = "a harness fails the test by panicking"
 )]
 
+pub mod asked;
 pub mod client;
 pub mod fleet;
 mod grpc;
+pub mod hostile;
 pub mod http;
 pub mod http_binding;
 mod instances;
 pub mod normal;
+pub mod peers;
 pub mod promises;
 pub mod proxy;
 pub mod receiver;
@@ -42,7 +47,10 @@ use std::time::Duration;
 pub use client::{Binding, Call, CallError, Client, Event, Operation, Stream, contents};
 pub use fleet::Fleet;
 pub use grpc::Channel;
+pub use hostile::Hostile;
 pub use instances::{Instances, seed, setting};
+pub use peers::{Peer, Sdk};
+pub use proxy::{FaultProxy, LinkFault};
 pub use refusal::Refusal;
 pub use server::{Launch, Server, Store, TestAgent};
 

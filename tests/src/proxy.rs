@@ -1,4 +1,11 @@
 //! A network between two processes that fails when it is told to.
+//!
+//! [`Proxy`] fails as a whole, from one moment on; [`FaultProxy`] fails one request or connection in one way.
+
+mod faulty;
+mod frames;
+#[cfg(test)]
+mod tests;
 
 use std::net::{Ipv4Addr, SocketAddr};
 
@@ -7,6 +14,8 @@ use tokio::net::tcp::{OwnedReadHalf, OwnedWriteHalf};
 use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::watch;
 use tokio::task::JoinSet;
+
+pub use faulty::{FaultProxy, LinkFault};
 
 /// What becomes of the bytes.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]

@@ -4,6 +4,7 @@
 mod admin;
 mod agents;
 mod arguments;
+mod caller;
 mod failure;
 mod migrate;
 mod operator;

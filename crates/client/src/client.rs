@@ -1,1 +1,436 @@
-//! To come.
+//! The client: every operation of §3.1 towards one agent.
+
+mod builder;
+mod discover;
+mod wait;
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use http::{HeaderMap, HeaderName, HeaderValue};
+use longhaul_protocol::wire;
+use tokio::time::sleep;
+
+use crate::binding;
+use crate::binding::exchange::Exchange;
+use crate::binding::stream::RawStream;
+use crate::card::{Binding, CardDocument, Chosen, Credentials};
+use crate::credentials::{self, CredentialSource};
+use crate::error::ClientError;
+use crate::interceptor::{Call, Interceptor, WireEvent, WireLog};
+use crate::operation::{Nothing, Opening, Operation, Repetition};
+use crate::retry::{Resend, RetryPolicy};
+use crate::transport::{Deadline, Transport};
+
+pub use builder::ClientBuilder;
+pub use discover::FoundCard;
+pub use wait::WaitOptions;
+
+/// The extension by which an agent says that it tells a repeated send by its message id.
+pub const IDEMPOTENT_SEND: &str = "urn:longhaul:ext:idempotent-send:v1";
+/// The extension by which an agent says that its streams can be resumed after any event.
+pub const STREAM_RESUME: &str = "urn:longhaul:ext:stream-resume:v1";
+
+const VERSION_HEADER: HeaderName = HeaderName::from_static("a2a-version");
+const EXTENSIONS_HEADER: HeaderName = HeaderName::from_static("a2a-extensions");
+const LAST_EVENT_ID_HEADER: HeaderName = HeaderName::from_static("last-event-id");
+
+/// A client of one agent, by one of the interfaces that its card names. Clones share connections.
+///
+/// Each operation is one method; requests are those of [`wire`], without the tenant, which the card says. All methods end by an
+/// answer or by a [`ClientError`]: within [`ClientBuilder::timeout`] for each attempt, and within
+/// [`ClientBuilder::blocking_timeout`] for a send that waits for the task.
+///
+/// Dropping a future abandons the call. What the agent had got of it by then, it may act on.
+#[derive(Clone, Debug)]
+pub struct Client {
+    inner: Arc<Inner>,
+}
+
+#[derive(Debug)]
+struct Inner {
+    document: Arc<CardDocument>,
+    chosen: Chosen,
+    transport: Transport,
+    options: Options,
+}
+
+/// What a builder gathers for all calls.
+#[derive(Clone, Debug)]
+struct Options {
+    timeout: Duration,
+    blocking_timeout: Duration,
+    retry: RetryPolicy,
+    version: HeaderValue,
+    /// Headers of each call, all of which are taken to hold secrets.
+    headers: HeaderMap,
+    extensions: Vec<String>,
+    credentials: Option<Arc<dyn CredentialSource>>,
+    interceptors: Vec<Arc<dyn Interceptor>>,
+    log: Option<Arc<dyn WireLog>>,
+}
+
+impl Client {
+    /// A builder, for all that has a default.
+    pub fn builder() -> ClientBuilder {
+        ClientBuilder::default()
+    }
+
+    /// Reads the card that the reference names (a host, a URL, a file), and picks an interface. The defaults of
+    /// [`ClientBuilder`] hold.
+    ///
+    /// # Errors
+    ///
+    /// [`ClientError::Card`] when there is no card, or none that can be used, and whatever fetching it can end by.
+    pub async fn connect(reference: &str) -> Result<Self, ClientError> {
+        Self::builder().connect(reference).await
+    }
+
+    /// The agent's card.
+    #[must_use]
+    pub fn card(&self) -> &wire::AgentCard {
+        self.inner.document.card()
+    }
+
+    /// The card as it was received, which signatures are over.
+    #[must_use]
+    pub fn document(&self) -> &CardDocument {
+        &self.inner.document
+    }
+
+    /// The interface that calls go to.
+    #[must_use]
+    pub fn interface(&self) -> &Chosen {
+        &self.inner.chosen
+    }
+
+    /// Whether the card declares this extension.
+    #[must_use]
+    pub fn declares(&self, extension: &str) -> bool {
+        let capabilities = self.card().capabilities.as_ref();
+        capabilities.is_some_and(|declared| declared.extensions.iter().any(|known| known.uri == extension))
+    }
+
+    /// Whether a send may be repeated when it is not known what became of it.
+    #[must_use]
+    pub fn may_resend(&self) -> bool {
+        self.declares(IDEMPOTENT_SEND) || self.inner.options.retry.resend == Resend::Always
+    }
+
+    /// Whether the card offers streams.
+    #[must_use]
+    pub fn streams(&self) -> bool {
+        self.card().capabilities.as_ref().and_then(|capabilities| capabilities.streaming).unwrap_or(false)
+    }
+
+    fn pushes(&self) -> bool {
+        self.card().capabilities.as_ref().and_then(|capabilities| capabilities.push_notifications).unwrap_or(false)
+    }
+
+    /// `SendMessage` (§3.1.1). A message without an id is given one; it is repeated with the same one.
+    ///
+    /// # Errors
+    ///
+    /// [`ClientError`]. After [`Broken`](ClientError::Broken) and [`Timeout`](ClientError::Timeout) it is not known whether the
+    /// agent has the message.
+    pub async fn send_message(
+        &self,
+        mut request: wire::SendMessageRequest,
+    ) -> Result<wire::SendMessageResponse, ClientError> {
+        give_id(&mut request)?;
+        let waits = !request.configuration.as_ref().is_some_and(|configuration| configuration.return_immediately);
+        let timeout = if waits { self.inner.options.blocking_timeout } else { self.inner.options.timeout };
+        self.call(request, timeout).await
+    }
+
+    /// `GetTask` (§3.1.3).
+    ///
+    /// # Errors
+    ///
+    /// [`ClientError`].
+    pub async fn get_task(&self, request: wire::GetTaskRequest) -> Result<wire::Task, ClientError> {
+        self.call(request, self.inner.options.timeout).await
+    }
+
+    /// `ListTasks` (§3.1.4): one page.
+    ///
+    /// # Errors
+    ///
+    /// [`ClientError`].
+    pub async fn list_tasks(&self, request: wire::ListTasksRequest) -> Result<wire::ListTasksResponse, ClientError> {
+        self.call(request, self.inner.options.timeout).await
+    }
+
+    /// `CancelTask` (§3.1.5). When the first answer was lost and the second attempt finds the task canceled, that is a success.
+    ///
+    /// # Errors
+    ///
+    /// [`ClientError`].
+    pub async fn cancel_task(&self, request: wire::CancelTaskRequest) -> Result<wire::Task, ClientError> {
+        let id = request.id.clone();
+        let mut attempts = 0;
+        let answer = self.call_counted(request, self.inner.options.timeout, &mut attempts).await;
+        let is_refused = |error: &ClientError| error.code() == Some(longhaul_protocol::ErrorCode::TaskNotCancelable);
+        match answer {
+            Err(error) if attempts > 1 && is_refused(&error) => {
+                let task = self.get_task(wire::GetTaskRequest { id, ..wire::GetTaskRequest::default() }).await?;
+                let state = task.status.as_ref().and_then(|status| status.state.known());
+                if state == Some(longhaul_protocol::TaskState::Canceled) { Ok(task) } else { Err(error) }
+            }
+            answer => answer,
+        }
+    }
+
+    /// `CreateTaskPushNotificationConfig` (§3.1.7).
+    ///
+    /// # Errors
+    ///
+    /// [`ClientError`]; [`NotOffered`](ClientError::NotOffered) when the card offers no push notifications.
+    pub async fn create_push_config(
+        &self,
+        config: wire::TaskPushNotificationConfig,
+    ) -> Result<wire::TaskPushNotificationConfig, ClientError> {
+        self.need_push()?;
+        self.call(config, self.inner.options.timeout).await
+    }
+
+    /// `GetTaskPushNotificationConfig` (§3.1.8).
+    ///
+    /// # Errors
+    ///
+    /// As [`create_push_config`](Self::create_push_config).
+    pub async fn get_push_config(
+        &self,
+        request: wire::GetTaskPushNotificationConfigRequest,
+    ) -> Result<wire::TaskPushNotificationConfig, ClientError> {
+        self.need_push()?;
+        self.call(request, self.inner.options.timeout).await
+    }
+
+    /// `ListTaskPushNotificationConfigs` (§3.1.9): one page.
+    ///
+    /// # Errors
+    ///
+    /// As [`create_push_config`](Self::create_push_config).
+    pub async fn list_push_configs(
+        &self,
+        request: wire::ListTaskPushNotificationConfigsRequest,
+    ) -> Result<wire::ListTaskPushNotificationConfigsResponse, ClientError> {
+        self.need_push()?;
+        self.call(request, self.inner.options.timeout).await
+    }
+
+    /// `DeleteTaskPushNotificationConfig` (§3.1.10).
+    ///
+    /// # Errors
+    ///
+    /// As [`create_push_config`](Self::create_push_config).
+    pub async fn delete_push_config(
+        &self,
+        request: wire::DeleteTaskPushNotificationConfigRequest,
+    ) -> Result<(), ClientError> {
+        self.need_push()?;
+        let Nothing = self.call(request, self.inner.options.timeout).await?;
+        Ok(())
+    }
+
+    /// `GetExtendedAgentCard` (§3.1.11).
+    ///
+    /// # Errors
+    ///
+    /// [`ClientError`]; [`NotOffered`](ClientError::NotOffered) when the card offers none.
+    pub async fn get_extended_agent_card(&self) -> Result<wire::AgentCard, ClientError> {
+        let offered = self.card().capabilities.as_ref().and_then(|capabilities| capabilities.extended_agent_card);
+        if offered != Some(true) {
+            return Err(ClientError::NotOffered { what: "an extended agent card" });
+        }
+        self.call(wire::GetExtendedAgentCardRequest::default(), self.inner.options.timeout).await
+    }
+
+    /// `ListArtifactVersions`, of extension `urn:longhaul:ext:artifact-versions:v1`.
+    ///
+    /// # Errors
+    ///
+    /// [`ClientError`].
+    pub async fn list_artifact_versions(
+        &self,
+        request: wire::ListArtifactVersionsRequest,
+    ) -> Result<wire::ListArtifactVersionsResponse, ClientError> {
+        self.call(request, self.inner.options.timeout).await
+    }
+
+    /// `GetArtifact`, of extension `urn:longhaul:ext:artifact-versions:v1`.
+    ///
+    /// # Errors
+    ///
+    /// [`ClientError`].
+    pub async fn get_artifact(
+        &self,
+        request: wire::GetArtifactRequest,
+    ) -> Result<wire::GetArtifactResponse, ClientError> {
+        self.call(request, self.inner.options.timeout).await
+    }
+
+    fn need_push(&self) -> Result<(), ClientError> {
+        if self.pushes() { Ok(()) } else { Err(ClientError::NotOffered { what: "push notifications" }) }
+    }
+
+    /// Calls an operation until it succeeds, or must not be tried again.
+    async fn call<O: Operation>(&self, request: O, timeout: Duration) -> Result<O::Reply, ClientError> {
+        self.call_counted(request, timeout, &mut 0).await
+    }
+
+    async fn call_counted<O: Operation>(
+        &self,
+        mut request: O,
+        timeout: Duration,
+        attempts: &mut u32,
+    ) -> Result<O::Reply, ClientError> {
+        let tenant = self.set_tenant(request.tenant_mut());
+        let repetition = if self.may_resend() { Repetition::Safe } else { O::REPETITION };
+        loop {
+            let result = self.attempt(&request, &tenant, timeout, *attempts).await;
+            *attempts += 1;
+            self.after(O::NAME, result.as_ref().err()).await;
+            let error = match result {
+                Ok(reply) => return Ok(reply),
+                Err(error) => error,
+            };
+            self.pause(O::NAME, error, *attempts, repetition).await?;
+        }
+    }
+
+    /// The tenant of the interface goes into each request (§8.3.2); where the card names none, the request's own stands.
+    fn set_tenant(&self, tenant: &mut String) -> String {
+        if !self.inner.chosen.tenant.is_empty() {
+            tenant.clone_from(&self.inner.chosen.tenant);
+        }
+        tenant.clone()
+    }
+
+    async fn attempt<O: Operation>(
+        &self,
+        request: &O,
+        tenant: &str,
+        timeout: Duration,
+        attempts_before: u32,
+    ) -> Result<O::Reply, ClientError> {
+        let exchange = self.exchange(O::NAME, attempts_before, None).await?;
+        binding::call(self.inner.chosen.binding, &exchange, request, tenant, Deadline::after(timeout)).await
+    }
+
+    /// Waits until the call may be tried again.
+    ///
+    /// # Errors
+    ///
+    /// The very error, if it must not be.
+    async fn pause(
+        &self,
+        operation: &'static str,
+        error: ClientError,
+        attempts: u32,
+        repetition: Repetition,
+    ) -> Result<(), ClientError> {
+        let Some(after) = self.inner.options.retry.wait(&error, attempts, repetition) else { return Err(error) };
+        if let Some(log) = &self.inner.options.log {
+            log.record(&WireEvent::Retry { operation, error: &error, after });
+        }
+        sleep(after).await;
+        Ok(())
+    }
+
+    /// Opens a stream once.
+    pub(crate) async fn open(
+        &self,
+        mut opening: Opening,
+        last_event_id: Option<&str>,
+        attempts_before: u32,
+    ) -> Result<RawStream, ClientError> {
+        let tenant = self.set_tenant(opening.tenant_mut());
+        let operation = opening.name();
+        let opened = async {
+            let exchange = self.exchange(operation, attempts_before, last_event_id).await?;
+            let deadline = Deadline::after(self.inner.options.timeout);
+            binding::open(self.inner.chosen.binding, exchange, &opening, &tenant, deadline).await
+        };
+        let opened = opened.await;
+        self.after(operation, opened.as_ref().err()).await;
+        opened
+    }
+
+    pub(crate) fn retry(&self) -> &RetryPolicy {
+        &self.inner.options.retry
+    }
+
+    async fn after(&self, operation: &'static str, failed: Option<&ClientError>) {
+        for interceptor in &self.inner.options.interceptors {
+            interceptor.after(operation, failed).await;
+        }
+    }
+
+    /// All that goes beside the request.
+    async fn exchange(
+        &self,
+        operation: &'static str,
+        attempts_before: u32,
+        last_event_id: Option<&str>,
+    ) -> Result<Exchange<'_>, ClientError> {
+        let Inner { document, chosen, transport, options } = &*self.inner;
+        let attached = match &options.credentials {
+            Some(source) if chosen.credentials == Credentials::Sent => {
+                credentials::attach(document.card(), source.as_ref()).await?
+            }
+            Some(_) | None => credentials::Attached::default(),
+        };
+        let mut headers = options.headers.clone();
+        let mut secret: Vec<HeaderName> = headers.keys().cloned().collect();
+        headers.extend(attached.headers);
+        secret.extend(attached.secret);
+        headers.insert(VERSION_HEADER, options.version.clone());
+        if let Ok(extensions) = HeaderValue::try_from(options.extensions.join(", ")) {
+            headers.insert(EXTENSIONS_HEADER, extensions);
+        }
+        if let Some(id) = last_event_id.and_then(|id| HeaderValue::try_from(id).ok()) {
+            headers.insert(LAST_EVENT_ID_HEADER, id);
+        }
+        for interceptor in &options.interceptors {
+            let mut call = Call { operation, interface: &chosen.url, attempts_before, headers: &mut headers };
+            interceptor.before(&mut call).await?;
+        }
+        Ok(Exchange {
+            operation,
+            transport,
+            interface: &chosen.url,
+            headers,
+            secret,
+            query: attached.query,
+            log: options.log.clone(),
+        })
+    }
+}
+
+/// The binding as an address of it is shown.
+impl Client {
+    /// Which binding calls go over.
+    #[must_use]
+    pub fn binding(&self) -> Binding {
+        self.inner.chosen.binding
+    }
+}
+
+/// A message without an id can't be told from its repetition.
+pub(crate) fn give_id(request: &mut wire::SendMessageRequest) -> Result<(), ClientError> {
+    let Some(message) = &mut request.message else {
+        return Err(ClientError::Invalid { field: "message".to_owned(), problem: "is missing".to_owned() });
+    };
+    if message.message_id.is_empty() {
+        message.message_id = new_id();
+    }
+    Ok(())
+}
+
+/// An id that nobody else has: a random UUID.
+#[must_use]
+pub fn new_id() -> String {
+    uuid::Builder::from_random_bytes(rand::random()).into_uuid().to_string()
+}

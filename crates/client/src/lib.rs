@@ -25,5 +25,11 @@ pub mod signature;
 pub mod sse;
 mod transport;
 
+pub use client::{Client, ClientBuilder, FoundCard, IDEMPOTENT_SEND, STREAM_RESUME, WaitOptions, new_id};
+pub use credentials::{Credential, CredentialSource, StaticCredentials};
 pub use error::{AgentError, CardError, Cause, ClientError, error_name};
+pub use interceptor::{Call, Interceptor, REDACTED, WireEvent, WireLog};
+pub use longhaul_push::Secret;
 pub use outcome::Outcome;
+pub use retry::{Resend, RetryPolicy};
+pub use transport::{Identity, Proxy, TransportConfig, Verification};

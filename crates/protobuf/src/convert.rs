@@ -68,6 +68,7 @@ impl From<JsonError> for ConvertError {
     }
 }
 
+/// For code that converts any message: most can't fail.
 impl From<Infallible> for ConvertError {
     fn from(never: Infallible) -> Self {
         match never {}

@@ -61,7 +61,7 @@ impl Connector {
             if let Some(credentials) = proxy.basic_auth() {
                 tunnel = tunnel.with_auth(credentials.clone());
             }
-            return Ok(Connection::direct(tunnel.call(uri).await?));
+            return Ok(Connection::tunnel(tunnel.call(uri).await?));
         }
         if proxy.basic_auth().is_some() {
             return Err("a proxy with a password is used for https:// only, where it does not see the request".into());

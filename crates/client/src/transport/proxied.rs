@@ -19,12 +19,18 @@ pub(crate) struct Connection {
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 enum Reader {
     Peer,
+    /// The peer, at the end of a tunnel.
+    PeerThroughProxy,
     Proxy,
 }
 
 impl Connection {
     pub fn direct(stream: TokioIo<TcpStream>) -> Self {
         Self { stream, reader: Reader::Peer }
+    }
+
+    pub fn tunnel(stream: TokioIo<TcpStream>) -> Self {
+        Self { stream, reader: Reader::PeerThroughProxy }
     }
 
     pub fn by_proxy(stream: TokioIo<TcpStream>) -> Self {
@@ -34,7 +40,12 @@ impl Connection {
 
 impl Described for Connection {
     fn connected(&self) -> Connected {
-        self.stream.connected().proxy(self.reader == Reader::Proxy)
+        match self.reader {
+            Reader::Peer => self.stream.connected(),
+            // The address at the other end is the proxy's, and would be taken for the peer's.
+            Reader::PeerThroughProxy => Connected::new(),
+            Reader::Proxy => Connected::new().proxy(true),
+        }
     }
 }
 

@@ -168,7 +168,10 @@ macro_rules! wire_message {
 
 /// Makes an open enum of the proto: a number, of which some are known.
 macro_rules! wire_enum {
-    ($(#[$doc:meta])* $name:ident = $domain:ty, unspecified $unspecified:literal) => {
+    (
+        $(#[$doc:meta])* $name:ident = $domain:ty, unspecified $unspecified:literal
+        $(, $(#[$other_doc:meta])* misspelt $other:ident $misspelt:literal)?
+    ) => {
         $(#[$doc])*
         #[derive(Clone, Copy, Debug, Default, Eq, Hash, PartialEq)]
         pub struct $name(pub i32);
@@ -178,10 +181,23 @@ macro_rules! wire_enum {
             /// refuses it where the value decides something.
             pub const UNRECOGNIZED: Self = Self(i32::MIN);
 
+            /// Numbers below this one stand for names that the protocol does not have.
+            const NAMES_END: i32 = i32::MIN + 2;
+
+            $($(#[$other_doc])* pub const $other: Self = Self(i32::MIN + 1);)?
+
+            /// What stands for a name that the protocol does not have.
+            fn number_of_unknown(name: &str) -> i32 {
+                match name {
+                    $($misspelt => Self::$other.0,)?
+                    _ => Self::UNRECOGNIZED.0,
+                }
+            }
+
             /// The value's number on the wire of protobuf, where a name that is not known is absent.
             #[must_use]
             pub fn number(self) -> i32 {
-                if self == Self::UNRECOGNIZED { 0 } else { self.0 }
+                if self.0 < Self::NAMES_END { 0 } else { self.0 }
             }
 
             /// The value as the rest of the system knows it; none if unspecified or unknown.
@@ -215,7 +231,8 @@ macro_rules! wire_enum {
                     let number = deserializer.deserialize_any(json::EnumVisitor(|name: &str| {
                         match name.is_empty() || name == $unspecified {
                             true => 0,
-                            false => <$domain>::from_wire_name(name).map_or(i32::MIN, <$domain>::number),
+                            false => <$domain>::from_wire_name(name)
+                                .map_or_else(|| Self::number_of_unknown(name), <$domain>::number),
                         }
                     }))?;
                     Ok(Self(number))

@@ -8,7 +8,10 @@ use crate::timestamp::Timestamp;
 
 wire_enum! {
     /// The state of a task as a number of the proto: 0 is unspecified, others may be unknown (§4.1.3).
-    TaskState = crate::state::TaskState, unspecified "TASK_STATE_UNSPECIFIED"
+    TaskState = crate::state::TaskState, unspecified "TASK_STATE_UNSPECIFIED",
+    /// What a misspelling that is found in the field stands for, `TASK_STATE_CANCELLED`. As unknown as any other name
+    /// ([`known`](Self::known) has nothing for it); a client may read it as CANCELED.
+    misspelt CANCELLED "TASK_STATE_CANCELLED"
 }
 
 wire_enum! {

@@ -1,0 +1,164 @@
+//! What a client's command is told: flags, then `A2ACLI_*` variables, then a local `.env`, then the global one, then defaults
+//! (§7.2 and §8.3 of the contract).
+
+mod dotenv;
+mod setting;
+mod show;
+mod sources;
+mod value;
+
+use std::path::PathBuf;
+use std::time::Duration;
+
+use http::{HeaderName, HeaderValue};
+use longhaul_client::card::{Binding, ProtocolVersion};
+use longhaul_client::{Secret, Verification};
+use longhaul_protocol::json::JsonObject;
+
+use super::failure::{Credentials, Failure};
+use super::parts::json_object;
+use super::render::{Continuation, Detail};
+use crate::arguments::OutputForm;
+use setting::Key;
+pub use show::show;
+pub use sources::{Given, Sources, Surroundings};
+pub use value::{POLL_INTERVAL_DEFAULT, duration};
+
+/// Whether the client says what it does, on stderr.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub enum Diagnostics {
+    /// It is silent.
+    Off,
+    /// It tells.
+    On,
+}
+
+/// What each command of the client is told.
+#[derive(Debug)]
+pub struct Options {
+    /// Which agent.
+    pub agent_card: Option<String>,
+    /// Which bindings are preferred, the most wanted first.
+    pub transports: Vec<Binding>,
+    /// Which version of the protocol is spoken; the card decides when absent.
+    pub a2a_version: Option<ProtocolVersion>,
+    /// A bearer token.
+    pub bearer: Option<Secret>,
+    /// An API key.
+    pub api_key: Option<Secret>,
+    /// Service parameters (§3.2.6), in the order in which they were given.
+    pub service_params: Vec<(HeaderName, HeaderValue)>,
+    /// Whether certificates are verified.
+    pub verification: Verification,
+    /// Certificates to be trusted besides those of the system, as PEM.
+    pub ca: Option<PathBuf>,
+    /// How long a command may take; as long as it takes when absent.
+    pub timeout: Option<Duration>,
+    /// How often a task that is waited for is asked for.
+    pub poll_interval: Duration,
+    /// What stdout is for.
+    pub output: OutputForm,
+    /// How much is shown.
+    pub detail: Detail,
+    /// Whether stderr tells what is done.
+    pub diagnostics: Diagnostics,
+    /// What a command that goes on has to be given.
+    pub continuation: Continuation,
+}
+
+impl Options {
+    /// What the sources say.
+    ///
+    /// # Errors
+    ///
+    /// A usage [`Failure`] that names the source of a value that is wrong.
+    pub fn resolve(sources: &Sources) -> Result<Self, Failure> {
+        let is = |key| Ok::<_, Failure>(sources.typed(key, value::switch)?.unwrap_or(false));
+        let word = |key| sources.typed(key, value::word);
+        let secret = |key| sources.typed(key, value::secret);
+        Ok(Self {
+            agent_card: word(Key::AgentCard)?,
+            transports: sources.typed(Key::Transport, value::transports)?.unwrap_or_default(),
+            a2a_version: sources.typed(Key::A2aVersion, value::version)?,
+            bearer: secret(Key::Bearer)?,
+            api_key: secret(Key::ApiKey)?,
+            service_params: sources.typed(Key::SvcParam, value::service_params)?.unwrap_or_default(),
+            verification: if is(Key::Insecure)? { Verification::Off } else { Verification::Full },
+            ca: word(Key::Ca)?.map(PathBuf::from),
+            timeout: sources.typed(Key::Timeout, value::timeout)?.flatten(),
+            poll_interval: sources.typed(Key::PollInterval, value::poll_interval)?.unwrap_or(POLL_INTERVAL_DEFAULT),
+            output: sources.typed(Key::Output, value::output)?.unwrap_or(OutputForm::Text),
+            detail: if is(Key::Verbose)? { Detail::Verbose } else { Detail::Concise },
+            diagnostics: if is(Key::Debug)? { Diagnostics::On } else { Diagnostics::Off },
+            continuation: Continuation::new(sources.carried()),
+        })
+    }
+
+    /// Whether there is a credential.
+    pub fn credentials(&self) -> Credentials {
+        match (&self.bearer, &self.api_key) {
+            (None, None) => Credentials::Absent,
+            _ => Credentials::Given,
+        }
+    }
+
+    /// Which agent, where a command needs one.
+    ///
+    /// # Errors
+    ///
+    /// A usage [`Failure`] when nothing says it.
+    pub fn agent(&self) -> Result<&str, Failure> {
+        self.agent_card.as_deref().ok_or_else(|| {
+            Failure::usage("no agent is named").hint("name it with --agent-card REF, or set A2ACLI_AGENT_CARD")
+        })
+    }
+}
+
+/// Whether a send waits until the task rests.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub enum Waiting {
+    /// Until it has ended or waits for the caller.
+    UntilRest,
+    /// Only until the agent has taken it on.
+    No,
+}
+
+/// What `send` is told besides.
+#[derive(Debug)]
+pub struct SendOptions {
+    /// Whether it waits.
+    pub waiting: Waiting,
+    /// The context that the message belongs to.
+    pub context_id: Option<String>,
+    /// The task that the message continues.
+    pub task_id: Option<String>,
+    /// Metadata of the message.
+    pub metadata: Option<JsonObject>,
+    /// Media types that are accepted in answer; any when empty.
+    pub accept: Vec<String>,
+    /// Where the delegation is written down: a file, or the usual place when empty; nowhere when absent.
+    pub ledger: Option<PathBuf>,
+}
+
+impl SendOptions {
+    /// What the sources say.
+    ///
+    /// # Errors
+    ///
+    /// A usage [`Failure`] that names the source of a value that is wrong.
+    pub fn resolve(sources: &Sources) -> Result<Self, Failure> {
+        let asynchronous = sources.typed(Key::Async, value::switch)?.unwrap_or(false);
+        Ok(Self {
+            waiting: if asynchronous { Waiting::No } else { Waiting::UntilRest },
+            context_id: sources.typed(Key::ContextId, value::word)?,
+            task_id: sources.typed(Key::TaskId, value::word)?,
+            metadata: sources.typed(Key::Metadata, json_object)?,
+            accept: sources.typed(Key::Accept, value::list)?.unwrap_or_default(),
+            ledger: sources.typed(Key::Ledger, value::ledger)?.flatten(),
+        })
+    }
+}
+
+#[cfg(test)]
+#[path = "options/tests.rs"]
+mod tests;

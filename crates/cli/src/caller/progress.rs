@@ -1,0 +1,117 @@
+//! What a person sees on stderr while a command waits: state, time, and what has come so far.
+
+use std::io::{self, IsTerminal as _};
+use std::time::Duration;
+
+use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
+use longhaul_protocol::wire::{StreamResponse, StreamResponsePayload, TaskArtifactUpdateEvent, TaskState};
+
+use crate::arguments::OutputForm;
+
+use super::render::{clean, state_name};
+
+/// How often the line is drawn.
+const TICK: Duration = Duration::from_millis(120);
+/// How much of an artifact's name is shown, in characters.
+const NAME_LENGTH_MAX: usize = 40;
+
+/// One line on a terminal that is drawn again and again; nothing at all elsewhere.
+#[derive(Debug)]
+pub struct Progress {
+    bar: ProgressBar,
+    artifact: Option<(String, u64)>,
+    state: String,
+}
+
+impl Progress {
+    /// Begins. Silent when stderr is no terminal, and when stdout is for programs.
+    pub fn begin(output: OutputForm) -> Self {
+        match output {
+            OutputForm::Text if io::stderr().is_terminal() => Self::drawn(ProgressDrawTarget::stderr()),
+            OutputForm::Text | OutputForm::Json => Self::drawn(ProgressDrawTarget::hidden()),
+        }
+    }
+
+    fn drawn(target: ProgressDrawTarget) -> Self {
+        let bar = ProgressBar::with_draw_target(None, target);
+        if let Ok(style) = ProgressStyle::with_template("{spinner} {elapsed} {msg}") {
+            bar.set_style(style);
+        }
+        bar.set_message("sending");
+        bar.enable_steady_tick(TICK);
+        Self { bar, artifact: None, state: String::new() }
+    }
+
+    /// Shows what an event says.
+    pub fn event(&mut self, event: &StreamResponse) {
+        match &event.payload {
+            Some(StreamResponsePayload::Task(task)) => {
+                self.state(task.status.as_ref().map(|status| status.state).unwrap_or_default());
+            }
+            Some(StreamResponsePayload::StatusUpdate(update)) => {
+                self.state(update.status.as_ref().map(|status| status.state).unwrap_or_default());
+            }
+            Some(StreamResponsePayload::ArtifactUpdate(update)) => self.chunk(update),
+            Some(StreamResponsePayload::Message(_)) | None => {}
+        }
+    }
+
+    /// Shows a state.
+    pub fn state(&mut self, state: TaskState) {
+        self.state = state_name(state).trim_start_matches("TASK_STATE_").to_ascii_lowercase().replace('_', " ");
+        self.bar.set_message(self.words());
+    }
+
+    fn chunk(&mut self, update: &TaskArtifactUpdateEvent) {
+        let Some(artifact) = &update.artifact else { return };
+        let name = if artifact.name.is_empty() { &artifact.artifact_id } else { &artifact.name };
+        let name: String = clean::line(name).chars().take(NAME_LENGTH_MAX).collect();
+        let before = match &self.artifact {
+            Some((other, chunks)) if update.append && *other == name => *chunks,
+            _ => 0,
+        };
+        self.artifact = Some((name, before + 1));
+        self.bar.set_message(self.words());
+    }
+
+    fn words(&self) -> String {
+        match &self.artifact {
+            None => self.state.clone(),
+            Some((name, 1)) => format!("{}, artifact {name}", self.state),
+            Some((name, chunks)) => format!("{}, artifact {name}: {chunks} chunks", self.state),
+        }
+    }
+
+    /// Takes the line away.
+    pub fn end(self) {
+        self.bar.finish_and_clear();
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use longhaul_protocol::from_json;
+
+    use super::*;
+
+    #[test]
+    fn the_line_says_how_far_it_is_and_obeys_nobody() {
+        let mut progress = Progress::drawn(ProgressDrawTarget::hidden());
+        let mut after = |json: &str| {
+            progress.event(&from_json(json.as_bytes()).unwrap());
+            progress.words()
+        };
+        assert_eq!(
+            after(r#"{"task": {"id": "t", "status": {"state": "TASK_STATE_INPUT_REQUIRED"}}}"#),
+            "input required"
+        );
+        let chunk = |name: &str, append: bool| {
+            format!(r#"{{"artifactUpdate": {{"append": {append}, "artifact": {{"artifactId": "{name}"}}}}}}"#)
+        };
+        assert_eq!(after(&chunk("a", false)), "input required, artifact a");
+        assert_eq!(after(&chunk("a", true)), "input required, artifact a: 2 chunks");
+        assert_eq!(after(&chunk("b", true)), "input required, artifact b");
+        assert_eq!(after(&chunk("\\u001b[2J\\n", false)), r"input required, artifact \u{1b}[2J\n");
+        progress.end();
+    }
+}

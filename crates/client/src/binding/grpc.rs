@@ -1,0 +1,238 @@
+//! gRPC (§10), over the same connections as the others.
+
+use std::error::Error as _;
+use std::sync::Arc;
+
+use http::{HeaderMap, Uri};
+use hyper_util::client::legacy;
+use longhaul_protobuf::a2a;
+use longhaul_protobuf::a2a::a2a_service_client::A2aServiceClient;
+use longhaul_protobuf::artifact::artifact_service_client::ArtifactServiceClient;
+use longhaul_protocol::{to_json, wire};
+use tokio::time::timeout_at;
+use tonic::metadata::MetadataMap;
+use tonic::{Code, Extensions, Request, Status, Streaming};
+
+use super::details;
+use super::exchange::Exchange;
+use super::stream::{About, RawItem, RawStream};
+use crate::error::{Cause, ClientError};
+use crate::interceptor::{WireEvent, redacted};
+use crate::operation::{GrpcClients, Opening, Operation, Reply as _};
+use crate::transport::{Deadline, connecting_failed};
+
+/// The metadata in which a server says where its first item is in the task's log.
+const LAST_EVENT_ID: &str = "last-event-id";
+/// The binding's name, where HTTP has a method.
+const METHOD: &str = "gRPC";
+
+/// Calls an operation.
+pub(crate) async fn call<O: Operation>(
+    exchange: &Exchange<'_>,
+    request: O,
+    deadline: Deadline,
+) -> Result<O::Reply, ClientError> {
+    let mut clients = clients(exchange)?;
+    if exchange.log.is_some() {
+        log_request(exchange, &to_json(&request));
+    }
+    let calling = O::call(&mut clients, with_metadata(request.into(), &exchange.headers, deadline));
+    let answer = timeout_at(deadline.at, calling).await.map_err(|_| deadline.passed(exchange.interface.to_owned()))?;
+    match answer {
+        Ok(answer) => {
+            let reply = O::Reply::from_proto(answer.into_inner()).map_err(|error| exchange.invalid(error.to_string()));
+            exchange.log(&WireEvent::Answer { operation: exchange.operation, status: 0, body: b"" });
+            let mut reply = reply?;
+            reply.normalize();
+            Ok(reply)
+        }
+        Err(status) => {
+            let code = i64::from(i32::from(status.code()));
+            exchange.log(&WireEvent::Answer {
+                operation: exchange.operation,
+                status: code,
+                body: status.message().as_bytes(),
+            });
+            Err(refused(status, exchange.interface, exchange.transport.config.answer_bytes_max, deadline))
+        }
+    }
+}
+
+fn log_request(exchange: &Exchange<'_>, body: &[u8]) {
+    exchange.log(&WireEvent::Request {
+        operation: exchange.operation,
+        method: METHOD,
+        url: exchange.interface,
+        headers: &redacted(&exchange.headers, &exchange.secret),
+        body,
+    });
+}
+
+fn clients(exchange: &Exchange<'_>) -> Result<GrpcClients, ClientError> {
+    let origin: Uri = origin(exchange.interface).parse().map_err(|error| ClientError::Invalid {
+        field: "the interface's URL".to_owned(),
+        problem: format!("{:?} is none for gRPC: {error}", exchange.interface),
+    })?;
+    exchange.transport.check(&origin)?;
+    let bytes_max = exchange.transport.config.answer_bytes_max;
+    let http = exchange.transport.grpc();
+    let a2a = A2aServiceClient::with_origin(http.clone(), origin.clone()).max_decoding_message_size(bytes_max);
+    let artifact = ArtifactServiceClient::with_origin(http, origin).max_decoding_message_size(bytes_max);
+    Ok(GrpcClients { a2a, artifact })
+}
+
+/// A card names a gRPC interface as `host:port`, or as a URL. What has no scheme is taken to be encrypted unless it is this
+/// machine.
+fn origin(interface: &str) -> String {
+    let Some((scheme, rest)) = interface.split_once("://") else {
+        let host = interface.rsplit_once(':').map_or(interface, |(host, _)| host);
+        let bare = host.trim_start_matches('[').trim_end_matches(']');
+        let is_here =
+            bare == "localhost" || bare.parse::<std::net::IpAddr>().is_ok_and(|address| address.is_loopback());
+        return format!("{}://{interface}", if is_here { "http" } else { "https" });
+    };
+    let scheme = match scheme {
+        "grpc" => "http",
+        "grpcs" => "https",
+        other => other,
+    };
+    format!("{scheme}://{}", rest.trim_end_matches('/'))
+}
+
+/// The request with its metadata, and the time that is left as the server's own deadline where `deadline` is for all of it.
+fn with_metadata<T>(message: T, headers: &HeaderMap, deadline: Deadline) -> Request<T> {
+    let mut request = Request::from_parts(MetadataMap::from_headers(headers.clone()), Extensions::new(), message);
+    request.set_timeout(deadline.after);
+    request
+}
+
+/// The kind of error that a status is.
+fn refused(status: Status, whom: &str, bytes_max: usize, deadline: Deadline) -> ClientError {
+    let whom = whom.to_owned();
+    let local = status.source().is_some();
+    match status.code() {
+        Code::Unauthenticated | Code::PermissionDenied => {
+            ClientError::Unauthorized { whom, message: status.message().to_owned(), challenge: None }
+        }
+        Code::DeadlineExceeded | Code::Cancelled if !local && status.details().is_empty() => deadline.passed(whom),
+        Code::OutOfRange if status.message().contains("decoded message length too large") => {
+            ClientError::TooLarge { whom, what: "an answer", bytes_max }
+        }
+        _ if local => of_transport(status, whom),
+        _ if status.details().is_empty() && is_framing(&status) => {
+            ClientError::InvalidAnswer { whom, what: status.message().to_owned() }
+        }
+        _ => ClientError::Agent(details::from_grpc(&status)),
+    }
+}
+
+/// What tonic itself says of answers that are no gRPC.
+fn is_framing(status: &Status) -> bool {
+    let message = status.message();
+    message.starts_with("failed to decode Protobuf message")
+        || message.starts_with("protocol error:")
+        || message.contains("grpc-status header missing")
+        || message.starts_with("the message is not of the type that the method takes")
+        || message == "Missing response message."
+}
+
+/// A failure below gRPC: no connection, or one that broke.
+fn of_transport(status: Status, whom: String) -> ClientError {
+    let mut cause = status.source();
+    while let Some(error) = cause {
+        if let Some(error) = error.downcast_ref::<legacy::Error>() {
+            let is_connect = error.is_connect();
+            let source: Cause = Box::new(status);
+            return match is_connect {
+                true => connecting_failed(source, whom),
+                false => ClientError::Broken { whom, source },
+            };
+        }
+        cause = error.source();
+    }
+    ClientError::Broken { whom, source: Box::new(status) }
+}
+
+/// Opens a stream.
+pub(crate) async fn open(
+    exchange: Exchange<'_>,
+    opening: Opening,
+    deadline: Deadline,
+) -> Result<RawStream, ClientError> {
+    let mut client = clients(&exchange)?.a2a.max_decoding_message_size(exchange.transport.config.event_bytes_max);
+    if exchange.log.is_some() {
+        log_request(&exchange, &opening.json());
+    }
+    // A stream outlives the deadline of its opening, so the server is not told of it.
+    let metadata = MetadataMap::from_headers(exchange.headers.clone());
+    let calling = async {
+        match opening {
+            Opening::Send(request) => {
+                let request = Request::from_parts(metadata, Extensions::new(), a2a::SendMessageRequest::from(*request));
+                client.send_streaming_message(request).await
+            }
+            Opening::Subscribe(request) => {
+                let request =
+                    Request::from_parts(metadata, Extensions::new(), a2a::SubscribeToTaskRequest::from(request));
+                client.subscribe_to_task(request).await
+            }
+        }
+    };
+    let opened = timeout_at(deadline.at, calling).await.map_err(|_| deadline.passed(exchange.interface.to_owned()))?;
+    let bytes_max = exchange.transport.config.event_bytes_max;
+    let answer = opened.map_err(|status| refused(status, exchange.interface, bytes_max, deadline))?;
+    let sequence = answer.metadata().get(LAST_EVENT_ID).and_then(|id| id.to_str().ok()).and_then(|id| id.parse().ok());
+    let about = About::of(&exchange);
+    let items = GrpcItems { stream: answer.into_inner(), sequence, bytes_max, deadline };
+    Ok(RawStream::of_grpc(items, about))
+}
+
+/// The items of a stream over gRPC.
+#[derive(Debug)]
+pub(super) struct GrpcItems {
+    stream: Streaming<a2a::StreamResponse>,
+    /// Where the next item is in the task's log: gRPC has no place for an id beside an item, but sequences have no gaps.
+    sequence: Option<u64>,
+    bytes_max: usize,
+    deadline: Deadline,
+}
+
+impl GrpcItems {
+    pub async fn next(&mut self, about: &About) -> Option<Result<RawItem, ClientError>> {
+        let payload = match self.stream.message().await {
+            Ok(None) => return None,
+            Err(status) => return Some(Err(refused(status, &about.whom, self.bytes_max, self.deadline))),
+            Ok(Some(payload)) => payload,
+        };
+        let id = self.sequence.map(|sequence| Arc::from(sequence.to_string()));
+        self.sequence = self.sequence.map(|sequence| sequence.saturating_add(1));
+        Some(read(payload, id, about))
+    }
+}
+
+fn read(payload: a2a::StreamResponse, id: Option<Arc<str>>, about: &About) -> Result<RawItem, ClientError> {
+    let mut payload = wire::StreamResponse::from_proto(payload).map_err(|error| about.invalid(error.to_string()))?;
+    if about.log.is_some() {
+        about.item(id.as_deref(), &to_json(&payload));
+    }
+    if payload.payload.is_none() {
+        return Err(about.invalid("an item of the stream holds no task, message or update".to_owned()));
+    }
+    payload.normalize();
+    Ok(RawItem { id, payload })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_interface_of_grpc_is_a_host_and_a_port_or_a_url() {
+        assert_eq!(origin("127.0.0.1:50051"), "http://127.0.0.1:50051");
+        assert_eq!(origin("[::1]:50051"), "http://[::1]:50051");
+        assert_eq!(origin("localhost:50051"), "http://localhost:50051");
+        assert_eq!(origin("agent.example:443"), "https://agent.example:443");
+        assert_eq!(origin("http://h:1/"), "http://h:1");
+        assert_eq!(origin("grpcs://h:1"), "https://h:1");
+    }
+}

@@ -1,0 +1,147 @@
+//! HTTP+JSON (§11): routes, bodies, errors.
+
+use bytes::Bytes;
+use http::{Method, StatusCode};
+use longhaul_protocol::to_json;
+use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, utf8_percent_encode};
+
+use super::details;
+use super::exchange::{Exchange, Kind, Target};
+use crate::error::ClientError;
+use crate::operation::{Opening, Operation, Reply};
+use crate::transport::{Deadline, http_error};
+
+/// What a path segment or a query value holds as it is.
+const UNRESERVED: &AsciiSet = &NON_ALPHANUMERIC.remove(b'-').remove(b'.').remove(b'_').remove(b'~');
+
+/// Method, path and query of a request.
+#[derive(Clone, Debug)]
+pub(crate) struct Route {
+    pub method: Method,
+    path: String,
+    query: String,
+}
+
+impl Route {
+    /// A route of these segments, of which each is one, whatever it holds.
+    pub fn new(method: Method, segments: &[&str]) -> Self {
+        let mut path = String::new();
+        for segment in segments {
+            path.push('/');
+            // The first ones are the binding's own words, in which a colon stands for itself.
+            match *segment {
+                "message:send" | "message:stream" => path.push_str(segment),
+                "." | ".." => path.push_str(&segment.replace('.', "%2E")),
+                _ => path.extend(utf8_percent_encode(segment, UNRESERVED)),
+            }
+        }
+        Self { method, path, query: String::new() }
+    }
+
+    /// A route that ends in an id and a verb: `/tasks/{id}:cancel`.
+    pub fn verb(method: Method, before: &[&str], id: &str, verb: &str) -> Self {
+        let mut segments = before.to_vec();
+        segments.push(id);
+        let mut route = Self::new(method, &segments);
+        route.path.push(':');
+        route.path.push_str(verb);
+        route
+    }
+
+    /// With this parameter, unless it is empty.
+    #[must_use]
+    pub fn text(mut self, name: &str, value: &str) -> Self {
+        if !value.is_empty() {
+            self.query.push(if self.query.is_empty() { '?' } else { '&' });
+            self.query.push_str(name);
+            self.query.push('=');
+            self.query.extend(utf8_percent_encode(value, UNRESERVED));
+        }
+        self
+    }
+
+    /// With this parameter, if there is one.
+    #[must_use]
+    pub fn number(self, name: &str, value: Option<i32>) -> Self {
+        match value {
+            Some(value) => self.text(name, &value.to_string()),
+            None => self,
+        }
+    }
+
+    /// The URL below that of the interface, after the tenant if there is one (§8.3.2, §11.3).
+    pub fn url(&self, interface: &str, tenant: &str) -> String {
+        let base = interface.trim_end_matches('/');
+        match tenant {
+            "" => format!("{base}{}{}", self.path, self.query),
+            _ => format!("{base}/{}{}{}", utf8_percent_encode(tenant, UNRESERVED), self.path, self.query),
+        }
+    }
+
+    fn has_body(&self) -> bool {
+        self.method == Method::POST
+    }
+}
+
+/// Calls an operation.
+pub(crate) async fn call<O: Operation>(
+    exchange: &Exchange<'_>,
+    request: &O,
+    tenant: &str,
+    deadline: Deadline,
+) -> Result<O::Reply, ClientError> {
+    let route = request.route();
+    let url = route.url(exchange.interface, tenant);
+    let body = if route.has_body() { to_json(request) } else { Bytes::new() };
+    let target = Target { method: route.method, url, kind: Kind::A2aJson };
+    let answer = exchange.whole(target, body, deadline).await?;
+    if !answer.status.is_success() {
+        return Err(refused(exchange.interface, answer.status, &answer.headers, &answer.body));
+    }
+    let mut reply = O::Reply::from_json(&answer.body).map_err(|error| exchange.invalid(error.to_string()))?;
+    reply.normalize();
+    Ok(reply)
+}
+
+/// The error that an answer which is no success is.
+pub(super) fn refused(whom: &str, status: StatusCode, headers: &http::HeaderMap, body: &[u8]) -> ClientError {
+    match details::from_status_json(body, status) {
+        Some(error) if !matches!(status, StatusCode::UNAUTHORIZED | StatusCode::FORBIDDEN) => ClientError::Agent(error),
+        _ => http_error(whom, status, headers, body),
+    }
+}
+
+/// Where a stream is opened.
+pub(crate) fn opening(interface: &str, tenant: &str, opening: &Opening) -> (Target, Bytes) {
+    let route = opening.route();
+    let body = if route.has_body() { opening.json() } else { Bytes::new() };
+    (Target { url: route.url(interface, tenant), method: route.method, kind: Kind::EventStream }, body)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn whatever_an_id_holds_it_is_one_segment() {
+        let url = |id: &str| Route::new(Method::GET, &["tasks", id]).url("http://h/p/", "");
+        assert_eq!(url("a/b?c#d"), "http://h/p/tasks/a%2Fb%3Fc%23d");
+        assert_eq!(url(".."), "http://h/p/tasks/%2E%2E");
+        assert_eq!(url("a:cancel"), "http://h/p/tasks/a%3Acancel");
+        assert_eq!(url("ü \0"), "http://h/p/tasks/%C3%BC%20%00");
+    }
+
+    #[test]
+    fn the_tenant_comes_between_the_interface_and_the_route() {
+        let route = Route::verb(Method::POST, &["tasks"], "t:1", "cancel");
+        assert_eq!(route.url("http://h/p", "a b"), "http://h/p/a%20b/tasks/t%3A1:cancel");
+        assert_eq!(Route::new(Method::POST, &["message:send"]).url("http://h", "t"), "http://h/t/message:send");
+    }
+
+    #[test]
+    fn a_query_holds_what_was_given() {
+        let route =
+            Route::new(Method::GET, &["tasks"]).text("contextId", "a&b=c").text("pageToken", "").number("n", Some(3));
+        assert_eq!(route.url("http://h", ""), "http://h/tasks?contextId=a%26b%3Dc&n=3");
+    }
+}

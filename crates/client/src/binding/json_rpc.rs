@@ -1,0 +1,142 @@
+//! JSON-RPC 2.0 (§9).
+
+use bytes::{BufMut as _, Bytes, BytesMut};
+use http::{Method, StatusCode};
+use longhaul_protocol::to_json;
+use serde::Deserialize;
+use serde_json::Value;
+use serde_json::value::RawValue;
+
+use super::details;
+use super::exchange::{Exchange, Kind, Target};
+use crate::error::{AgentError, ClientError};
+use crate::operation::{Opening, Operation, Reply};
+use crate::transport::{Deadline, http_error};
+
+/// The id of a request. Each has a connection, or a stream of one, to itself, so they need not differ much; but an answer that
+/// was meant for another request is noticed.
+fn new_id() -> String {
+    format!("{:016x}", rand::random::<u64>())
+}
+
+fn body(method: &str, params: &[u8], id: &str) -> Bytes {
+    let mut body = BytesMut::with_capacity(params.len() + method.len() + id.len() + 64);
+    body.put_slice(b"{\"jsonrpc\":\"2.0\",\"id\":\"");
+    body.put_slice(id.as_bytes());
+    body.put_slice(b"\",\"method\":\"");
+    body.put_slice(method.as_bytes());
+    body.put_slice(b"\",\"params\":");
+    body.put_slice(params);
+    body.put_slice(b"}");
+    body.freeze()
+}
+
+#[derive(Deserialize)]
+struct Envelope<'a> {
+    #[serde(default)]
+    id: Option<Value>,
+    #[serde(borrow, default)]
+    result: Option<&'a RawValue>,
+    #[serde(default)]
+    error: Option<Value>,
+}
+
+/// What an answer's envelope holds.
+#[derive(Debug)]
+pub(crate) enum Held<'a> {
+    Result(&'a [u8]),
+    Error(AgentError),
+}
+
+/// Opens an answer's envelope, and looks whether it answers this request.
+///
+/// # Errors
+///
+/// What is wrong with it.
+pub(crate) fn open<'a>(json: &'a [u8], id: &str) -> Result<Held<'a>, String> {
+    let envelope: Envelope<'a> =
+        serde_json::from_slice(json).map_err(|error| format!("it is no JSON-RPC response: {error}"))?;
+    let error = envelope.error.filter(|error| !error.is_null());
+    let answered = envelope.id.unwrap_or(Value::Null);
+    // Whoever could not read the request does not know its id.
+    if answered != id && !(error.is_some() && answered.is_null()) {
+        return Err(format!("it answers request {answered}, not {id:?}"));
+    }
+    match (error, envelope.result) {
+        (Some(error), _) => match details::from_json_rpc(&error) {
+            Some(error) => Ok(Held::Error(error)),
+            None => Err("its error has no code".to_owned()),
+        },
+        (None, Some(result)) => Ok(Held::Result(result.get().as_bytes())),
+        // `null` is a result too, for what answers nothing.
+        (None, None) => Ok(Held::Result(b"null")),
+    }
+}
+
+/// Calls an operation.
+pub(crate) async fn call<O: Operation>(
+    exchange: &Exchange<'_>,
+    request: &O,
+    deadline: Deadline,
+) -> Result<O::Reply, ClientError> {
+    let id = new_id();
+    let target = Target { method: Method::POST, url: exchange.interface.to_owned(), kind: Kind::Json };
+    let answer = exchange.whole(target, body(O::NAME, &to_json(request), &id), deadline).await?;
+    let held = open(&answer.body, &id);
+    if !answer.status.is_success() {
+        return Err(refused(exchange.interface, answer.status, &answer.headers, &answer.body, held));
+    }
+    match held.map_err(|what| exchange.invalid(what))? {
+        Held::Error(error) => Err(ClientError::Agent(error)),
+        Held::Result(result) => {
+            let mut reply = O::Reply::from_json(result).map_err(|error| exchange.invalid(error.to_string()))?;
+            reply.normalize();
+            Ok(reply)
+        }
+    }
+}
+
+/// The error that an answer is which has no status of success.
+pub(super) fn refused(
+    whom: &str,
+    status: StatusCode,
+    headers: &http::HeaderMap,
+    body: &[u8],
+    held: Result<Held<'_>, String>,
+) -> ClientError {
+    match held {
+        Ok(Held::Error(error)) if !matches!(status, StatusCode::UNAUTHORIZED | StatusCode::FORBIDDEN) => {
+            ClientError::Agent(error)
+        }
+        _ => http_error(whom, status, headers, body),
+    }
+}
+
+/// Where a stream is opened, with what, and the id of the request.
+pub(crate) fn opening(interface: &str, opening: &Opening) -> (Target, Bytes, String) {
+    let id = new_id();
+    let target = Target { method: Method::POST, url: interface.to_owned(), kind: Kind::RpcEventStream };
+    (target, body(opening.name(), &opening.json(), &id), id)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_answer_to_another_request_is_none() {
+        assert!(matches!(open(br#"{"jsonrpc":"2.0","id":"a","result":{}}"#, "a"), Ok(Held::Result(b"{}"))));
+        assert!(open(br#"{"jsonrpc":"2.0","id":"b","result":{}}"#, "a").is_err());
+        assert!(open(br#"{"jsonrpc":"2.0","result":{}}"#, "a").is_err());
+        assert!(open(br#"{"jsonrpc":"2.0","id":"b","error":{"code":-32001,"message":"x"}}"#, "a").is_err());
+    }
+
+    #[test]
+    fn an_error_may_lack_the_id_and_a_result_may_be_null() {
+        let error = open(br#"{"jsonrpc":"2.0","id":null,"error":{"code":-32700,"message":"x"}}"#, "a");
+        assert!(matches!(error, Ok(Held::Error(error)) if error.wire_code == -32700));
+        assert!(matches!(open(br#"{"jsonrpc":"2.0","id":"a","result":null}"#, "a"), Ok(Held::Result(b"null"))));
+        assert!(open(br#"{"jsonrpc":"2.0","id":"a","error":{}}"#, "a").is_err());
+        assert!(open(b"<html>", "a").is_err());
+    }
+}

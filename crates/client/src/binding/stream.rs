@@ -1,0 +1,225 @@
+//! One stream of events as it comes over one connection, with nothing mended.
+
+use std::sync::Arc;
+
+use bytes::Bytes;
+use http::header;
+use http_body_util::BodyExt as _;
+use hyper::body::Incoming;
+use longhaul_protocol::wire;
+use tokio::time::timeout;
+
+use super::exchange::{Exchange, Target};
+use super::grpc::GrpcItems;
+use super::{details, http_json, json_rpc};
+use crate::error::ClientError;
+use crate::interceptor::{WireEvent, WireLog};
+use crate::operation::Reply as _;
+use crate::sse::{SseError, SseEvent, SseLimits, SseParser};
+use crate::transport::Deadline;
+
+/// The media type of a stream.
+const EVENT_STREAM: &str = "text/event-stream";
+
+/// One item of a stream.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) struct RawItem {
+    /// Where it is in the log of the task, for a server that says so.
+    pub id: Option<Arc<str>>,
+    pub payload: wire::StreamResponse,
+}
+
+/// A stream over one connection.
+#[derive(Debug)]
+pub(crate) struct RawStream {
+    source: Source,
+    about: About,
+}
+
+#[derive(Debug)]
+enum Source {
+    Sse(Box<Sse>),
+    /// A server that does not stream answered with one item.
+    Single(Option<Box<RawItem>>),
+    Grpc(Box<GrpcItems>),
+}
+
+/// What errors and the log name.
+#[derive(Clone, Debug)]
+pub(super) struct About {
+    pub operation: &'static str,
+    pub whom: String,
+    pub log: Option<Arc<dyn WireLog>>,
+}
+
+impl About {
+    pub fn of(exchange: &Exchange<'_>) -> Self {
+        Self { operation: exchange.operation, whom: exchange.interface.to_owned(), log: exchange.log.clone() }
+    }
+
+    pub fn item(&self, id: Option<&str>, body: &[u8]) {
+        if let Some(log) = &self.log {
+            log.record(&WireEvent::Item { operation: self.operation, id, body });
+        }
+    }
+
+    pub fn invalid(&self, what: String) -> ClientError {
+        ClientError::InvalidAnswer { whom: self.whom.clone(), what }
+    }
+}
+
+#[derive(Debug)]
+struct Sse {
+    body: Incoming,
+    parser: SseParser,
+    /// The id of the request, for JSON-RPC.
+    request_id: Option<String>,
+    silence_max: std::time::Duration,
+}
+
+impl RawStream {
+    pub(super) fn of_grpc(items: GrpcItems, about: About) -> Self {
+        Self { source: Source::Grpc(Box::new(items)), about }
+    }
+
+    /// Opens a stream over HTTP.
+    pub async fn open(
+        exchange: Exchange<'_>,
+        target: Target,
+        body: Bytes,
+        request_id: Option<String>,
+        deadline: Deadline,
+    ) -> Result<Self, ClientError> {
+        let about = About::of(&exchange);
+        let answer = exchange.head(target, body, deadline).await?;
+        let is_stream =
+            answer.headers().get(header::CONTENT_TYPE).and_then(|kind| kind.to_str().ok()).is_some_and(|kind| {
+                kind.trim_start().get(..EVENT_STREAM.len()).is_some_and(|kind| kind.eq_ignore_ascii_case(EVENT_STREAM))
+            });
+        let config = &exchange.transport.config;
+        if answer.status().is_success() && is_stream {
+            let limits = SseLimits { event_bytes_max: config.event_bytes_max, line_bytes_max: config.event_bytes_max };
+            let sse = Sse {
+                body: answer.into_body(),
+                parser: SseParser::new(limits),
+                request_id,
+                silence_max: config.stream_silence_max,
+            };
+            return Ok(Self { source: Source::Sse(Box::new(sse)), about });
+        }
+        let (head, body) = answer.into_parts();
+        let body = exchange.transport.read(body, config.answer_bytes_max, exchange.interface, deadline).await?;
+        exchange.log(&WireEvent::Answer {
+            operation: exchange.operation,
+            status: i64::from(head.status.as_u16()),
+            body: &body,
+        });
+        if head.status.is_success() {
+            let payload = about.payload(&body, request_id.as_deref())?;
+            return Ok(Self { source: Source::Single(Some(Box::new(RawItem { id: None, payload }))), about });
+        }
+        Err(match request_id {
+            Some(id) => {
+                json_rpc::refused(exchange.interface, head.status, &head.headers, &body, json_rpc::open(&body, &id))
+            }
+            None => http_json::refused(exchange.interface, head.status, &head.headers, &body),
+        })
+    }
+
+    /// The next item; none when the server has ended the stream in order.
+    ///
+    /// # Errors
+    ///
+    /// Whatever cut it. After an error there is nothing more.
+    ///
+    /// # Cancel safety
+    ///
+    /// A dropped future loses nothing.
+    pub async fn next(&mut self) -> Option<Result<RawItem, ClientError>> {
+        let next = match &mut self.source {
+            Source::Single(item) => item.take().map(|item| Ok(*item)),
+            Source::Sse(sse) => sse.next(&self.about).await,
+            Source::Grpc(items) => items.next(&self.about).await,
+        };
+        let error = match &next {
+            Some(Ok(_)) => return next,
+            Some(Err(error)) => Some(error),
+            None => None,
+        };
+        if let Some(log) = &self.about.log {
+            log.record(&WireEvent::StreamEnd { operation: self.about.operation, error });
+        }
+        next
+    }
+}
+
+impl Sse {
+    async fn next(&mut self, about: &About) -> Option<Result<RawItem, ClientError>> {
+        loop {
+            for event in self.parser.by_ref() {
+                if !event.data.is_empty() {
+                    return Some(about.read(&event, self.request_id.as_deref()));
+                }
+            }
+            match timeout(self.silence_max, self.body.frame()).await {
+                Err(_) => {
+                    return Some(Err(ClientError::Timeout { whom: about.whom.clone(), after: self.silence_max }));
+                }
+                Ok(None) if self.parser.is_in_event() => {
+                    return Some(Err(about.broken("an event was cut in two".into())));
+                }
+                Ok(None) => return None,
+                Ok(Some(Err(error))) => return Some(Err(about.broken(error.into()))),
+                Ok(Some(Ok(frame))) => {
+                    if let Some(data) = frame.data_ref()
+                        && let Err(error) = self.parser.feed(data)
+                    {
+                        return Some(Err(about.too_large(error)));
+                    }
+                }
+            }
+        }
+    }
+}
+
+impl About {
+    fn read(&self, event: &SseEvent, request_id: Option<&str>) -> Result<RawItem, ClientError> {
+        self.item(event.id.as_deref(), &event.data);
+        let payload = self.payload(&event.data, request_id)?;
+        Ok(RawItem { id: event.id.clone(), payload })
+    }
+
+    /// Takes an item out of its envelope.
+    fn payload(&self, json: &[u8], request_id: Option<&str>) -> Result<wire::StreamResponse, ClientError> {
+        let json = match request_id {
+            Some(id) => match json_rpc::open(json, id).map_err(|what| self.invalid(what))? {
+                json_rpc::Held::Result(result) => result,
+                json_rpc::Held::Error(error) => return Err(ClientError::Agent(error)),
+            },
+            None => json,
+        };
+        let mut item = wire::StreamResponse::from_json(json)
+            .map_err(|error| self.invalid(format!("an item of the stream: {error}")))?;
+        if item.payload.is_none() {
+            // Over HTTP+JSON an error has no envelope that tells it from an item.
+            return Err(match details::from_status_json(json, http::StatusCode::OK) {
+                Some(error) => ClientError::Agent(error),
+                None => self.invalid("an item of the stream holds no task, message or update".to_owned()),
+            });
+        }
+        item.normalize();
+        Ok(item)
+    }
+
+    pub fn broken(&self, source: crate::error::Cause) -> ClientError {
+        ClientError::Broken { whom: self.whom.clone(), source }
+    }
+
+    fn too_large(&self, error: SseError) -> ClientError {
+        let (what, bytes_max) = match error {
+            SseError::LineTooLong { bytes_max } => ("a line of a stream", bytes_max),
+            SseError::EventTooLarge { bytes_max } => ("an event of a stream", bytes_max),
+        };
+        ClientError::TooLarge { whom: self.whom.clone(), what, bytes_max }
+    }
+}

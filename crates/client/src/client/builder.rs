@@ -1,0 +1,195 @@
+//! How a client is made.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use http::{HeaderMap, HeaderName, HeaderValue};
+
+use super::discover::{Discovery, FoundCard};
+use super::{Client, IDEMPOTENT_SEND, Inner, Options};
+use crate::card::{CardCache, CardReference, OriginPolicy, Preference};
+use crate::credentials::CredentialSource;
+use crate::error::ClientError;
+use crate::interceptor::{Interceptor, WireLog};
+use crate::retry::RetryPolicy;
+use crate::transport::{Transport, TransportConfig};
+
+/// Gathers what a [`Client`] is made of. Everything has a default.
+#[derive(Debug)]
+#[must_use]
+pub struct ClientBuilder {
+    transport: TransportConfig,
+    preference: Preference,
+    origins: OriginPolicy,
+    cache: Option<Arc<CardCache>>,
+    options: Options,
+}
+
+impl Default for ClientBuilder {
+    fn default() -> Self {
+        Self {
+            transport: TransportConfig::default(),
+            preference: Preference::default(),
+            origins: OriginPolicy::default(),
+            cache: None,
+            options: Options {
+                timeout: Duration::from_secs(30),
+                blocking_timeout: Duration::from_secs(60 * 60),
+                retry: RetryPolicy::default(),
+                version: HeaderValue::from_static("1.0"),
+                headers: HeaderMap::new(),
+                extensions: vec![IDEMPOTENT_SEND.to_owned()],
+                credentials: None,
+                interceptors: Vec::new(),
+                log: None,
+            },
+        }
+    }
+}
+
+impl ClientBuilder {
+    /// How connections are made.
+    pub fn transport(mut self, config: TransportConfig) -> Self {
+        self.transport = config;
+        self
+    }
+
+    /// Which interfaces of a card are preferred, and which versions of the protocol are spoken.
+    pub fn preference(mut self, preference: Preference) -> Self {
+        self.preference = preference;
+        self
+    }
+
+    /// Which URLs a card may send the client to.
+    pub fn origins(mut self, policy: OriginPolicy) -> Self {
+        self.origins = policy;
+        self
+    }
+
+    /// A cache of cards, to be shared by clients of one process (§8.6.2). Default: each client fetches its own.
+    pub fn cache(mut self, cache: Arc<CardCache>) -> Self {
+        self.cache = Some(cache);
+        self
+    }
+
+    /// The time for each attempt of a call, and for opening a stream. Default 30 s.
+    pub fn timeout(mut self, timeout: Duration) -> Self {
+        self.options.timeout = timeout;
+        self
+    }
+
+    /// The time for each attempt of a send that waits until the task rests. Default 1 h.
+    pub fn blocking_timeout(mut self, timeout: Duration) -> Self {
+        self.options.blocking_timeout = timeout;
+        self
+    }
+
+    /// When a call is tried again.
+    pub fn retry(mut self, policy: RetryPolicy) -> Self {
+        self.options.retry = policy;
+        self
+    }
+
+    /// A header of each call; for gRPC, metadata. Its value is never logged.
+    ///
+    /// # Errors
+    ///
+    /// [`ClientError::Invalid`] when it is none, or one that the client sets itself.
+    pub fn header(mut self, name: &str, value: &str) -> Result<Self, ClientError> {
+        const OWN: [&str; 9] = [
+            "a2a-version",
+            "host",
+            "content-length",
+            "content-type",
+            "transfer-encoding",
+            "connection",
+            "accept",
+            "te",
+            "last-event-id",
+        ];
+        let invalid =
+            |problem: &str| ClientError::Invalid { field: format!("header {name:?}"), problem: problem.to_owned() };
+        let header = HeaderName::try_from(name).map_err(|_| invalid("has a name that no header can have"))?;
+        if OWN.contains(&header.as_str()) || header.as_str().starts_with("grpc-") || header.as_str().ends_with("-bin") {
+            return Err(invalid("is set by the client itself"));
+        }
+        let mut value = HeaderValue::try_from(value).map_err(|_| invalid("has a value that no header can have"))?;
+        value.set_sensitive(true);
+        if header.as_str() == "a2a-extensions" {
+            let named = value.to_str().unwrap_or_default().split(',').map(str::trim).filter(|uri| !uri.is_empty());
+            for uri in named.map(str::to_owned).collect::<Vec<_>>() {
+                self = self.extension(uri);
+            }
+            return Ok(self);
+        }
+        self.options.headers.append(header, value);
+        Ok(self)
+    }
+
+    /// An extension that each call asks for (§4.6), by its URI.
+    pub fn extension(mut self, uri: impl Into<String>) -> Self {
+        let uri = uri.into();
+        if !self.options.extensions.contains(&uri) {
+            self.options.extensions.push(uri);
+        }
+        self
+    }
+
+    /// Where credentials come from. Default: there are none.
+    pub fn credentials(mut self, source: Arc<dyn CredentialSource>) -> Self {
+        self.options.credentials = Some(source);
+        self
+    }
+
+    /// Something that sees each call. They are asked in the order in which they were given.
+    pub fn interceptor(mut self, interceptor: Arc<dyn Interceptor>) -> Self {
+        self.options.interceptors.push(interceptor);
+        self
+    }
+
+    /// Something that sees what goes over the wire, without credentials.
+    pub fn wire_log(mut self, log: Arc<dyn WireLog>) -> Self {
+        self.options.log = Some(log);
+        self
+    }
+
+    /// Reads the card that the reference names, and picks an interface.
+    ///
+    /// # Errors
+    ///
+    /// [`ClientError::Card`] when there is no card, or none that can be used; [`ClientError::Setup`] when the transport can't
+    /// be set up; and whatever fetching the card can end by.
+    pub async fn connect(self, reference: &str) -> Result<Client, ClientError> {
+        let reference: CardReference = reference.parse()?;
+        let found = self.fetch(&reference).await?;
+        self.with_card(found)
+    }
+
+    /// Reads a card, and makes no client.
+    ///
+    /// # Errors
+    ///
+    /// As [`connect`](Self::connect).
+    pub async fn fetch(&self, reference: &CardReference) -> Result<FoundCard, ClientError> {
+        Discovery::new(&self.transport, self.options.timeout, self.cache.as_deref(), self.options.log.as_ref())?
+            .fetch(reference)
+            .await
+    }
+
+    /// A client by a card that is there already.
+    ///
+    /// # Errors
+    ///
+    /// [`ClientError::Card`] when no interface can be used; [`ClientError::Setup`] when the transport can't be set up.
+    pub fn with_card(self, card: FoundCard) -> Result<Client, ClientError> {
+        let FoundCard { document, origin } = card;
+        let chosen = document.choose(&self.preference, &self.origins, &origin)?;
+        let transport = Transport::new(&self.transport, Arc::new(chosen.reach))?;
+        let version = HeaderValue::try_from(chosen.version.to_string()).map_err(|_| ClientError::Invalid {
+            field: "protocolVersion".to_owned(),
+            problem: "of the interface can't be sent".to_owned(),
+        })?;
+        let options = Options { version, ..self.options };
+        Ok(Client { inner: Arc::new(Inner { document, chosen, transport, options }) })
+    }
+}

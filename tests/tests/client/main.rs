@@ -1,0 +1,4 @@
+//! `longhaul-client` against a real server.
+
+mod operations;
+mod support;
