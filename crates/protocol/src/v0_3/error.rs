@@ -66,10 +66,15 @@ pub fn to_json_rpc_error(error: &A2aError) -> Value {
     json!({"code": row(error.code).json_rpc, "message": error.message, "data": error.details_json()})
 }
 
-/// The body of an HTTP+JSON error, and of an `error` event of its streams: the object of JSON-RPC.
+/// The body of an HTTP+JSON error, and of an `error` event of its streams: the object of JSON-RPC, and in `error` the name.
+/// Some clients look at the one and some at the other.
 #[must_use]
 pub fn to_http_json(error: &A2aError) -> Bytes {
-    Bytes::from(to_json_rpc_error(error).to_string())
+    let mut body = to_json_rpc_error(error);
+    if let Some(members) = body.as_object_mut() {
+        members.insert("error".to_owned(), name(error.code).into());
+    }
+    Bytes::from(body.to_string())
 }
 
 /// The message of a gRPC status: the error's name, then its message. Old clients see no details.
@@ -81,16 +86,35 @@ pub fn to_grpc_message(error: &A2aError) -> String {
 /// The error that a code of JSON-RPC stands for.
 #[must_use]
 pub fn from_json_rpc_code(code: i32) -> Option<ErrorCode> {
-    FIRST.iter().chain(ErrorCode::ALL).copied().find(|candidate| row(*candidate).json_rpc == code)
+    find(|candidate| row(candidate).json_rpc == code)
+}
+
+/// The error that the body of an HTTP+JSON error tells, by its `code` or by its name in `error`.
+///
+/// `None` when it tells neither: then only the HTTP status is known.
+#[must_use]
+pub fn from_http_json(body: &[u8]) -> Option<A2aError> {
+    let body: Value = serde_json::from_slice(body).ok()?;
+    let by_code = || from_json_rpc_code(i32::try_from(body.get("code")?.as_i64()?).ok()?);
+    // One SDK writes the path of the class.
+    let by_name = || from_name(body.get("error")?.as_str()?.rsplit('.').next()?);
+    let code = by_code().or_else(by_name)?;
+    Some(A2aError::new(code, body.get("message").and_then(Value::as_str).unwrap_or_default()))
 }
 
 /// The error that the message of a gRPC status names, and the rest of the message.
 #[must_use]
 pub fn from_grpc_message(message: &str) -> Option<A2aError> {
     let (name_of_error, rest) = message.split_once(": ")?;
-    let code = FIRST.iter().chain(ErrorCode::ALL).copied().find(|candidate| name(*candidate) == name_of_error)?;
-    Some(A2aError::new(code, rest))
+    Some(A2aError::new(from_name(name_of_error)?, rest))
 }
 
-/// What is meant where several of our errors have one code.
-const FIRST: &[ErrorCode] = &[ErrorCode::InvalidArgument, ErrorCode::Internal, ErrorCode::MethodNotFound];
+fn from_name(name_of_error: &str) -> Option<ErrorCode> {
+    find(|candidate| name(candidate) == name_of_error)
+}
+
+/// The first error that is meant where several of ours have one code and one name.
+fn find(is_it: impl Fn(ErrorCode) -> bool) -> Option<ErrorCode> {
+    const FIRST: &[ErrorCode] = &[ErrorCode::InvalidArgument, ErrorCode::Internal, ErrorCode::MethodNotFound];
+    FIRST.iter().chain(ErrorCode::ALL).copied().find(|candidate| is_it(*candidate))
+}

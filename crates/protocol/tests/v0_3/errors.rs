@@ -41,10 +41,12 @@ fn each_error_has_the_codes_of_v0_3() {
 #[test]
 fn an_error_is_told_and_understood() {
     let told = A2aError::task_not_found("t1");
-    let body: Value = serde_json::from_slice(&error::to_http_json(&told)).unwrap();
-    assert_eq!(body, error::to_json_rpc_error(&told));
-    assert_eq!((&body["code"], &body["message"]), (&json!(-32001), &json!("task \"t1\" not found")));
-    assert_eq!(body["data"][0]["reason"], "TASK_NOT_FOUND");
+    let object = error::to_json_rpc_error(&told);
+    assert_eq!((&object["code"], &object["message"]), (&json!(-32001), &json!("task \"t1\" not found")));
+    assert_eq!(object["data"][0]["reason"], "TASK_NOT_FOUND");
+    let mut body: Value = serde_json::from_slice(&error::to_http_json(&told)).unwrap();
+    assert_eq!(body.as_object_mut().unwrap().remove("error"), Some(json!("TaskNotFoundError")));
+    assert_eq!(body, object);
 
     let understood = error::from_grpc_message(&error::to_grpc_message(&told)).unwrap();
     assert_eq!((understood.code, understood.message), (told.code, told.message));
@@ -57,6 +59,22 @@ fn an_error_is_told_and_understood() {
     assert_eq!(error::from_json_rpc_code(-32603), Some(ErrorCode::Internal));
     assert_eq!(error::from_json_rpc_code(-32601), Some(ErrorCode::MethodNotFound));
     assert_eq!(error::from_json_rpc_code(-1), None);
+}
+
+#[test]
+fn an_error_over_http_is_known_by_its_code_or_by_its_name() {
+    let read =
+        |body: Value| error::from_http_json(body.to_string().as_bytes()).map(|error| (error.code, error.message));
+    let not_found = Some((ErrorCode::TaskNotFound, "gone".to_owned()));
+    assert_eq!(read(json!({"code": -32001, "message": "gone"})), not_found);
+    assert_eq!(read(json!({"error": "TaskNotFoundError", "message": "gone"})), not_found);
+    assert_eq!(read(json!({"error": "org.example.TaskNotFoundError", "message": "gone"})), not_found);
+    assert_eq!(read(json!({"code": 404, "error": {"message": "gone"}})), None);
+    assert_eq!(read(json!({"message": "gone"})), None);
+    assert_eq!(error::from_http_json(b"<html>"), None);
+    let told = A2aError::task_not_found("t1");
+    let read = error::from_http_json(&error::to_http_json(&told)).unwrap();
+    assert_eq!((read.code, read.message), (told.code, told.message));
 }
 
 /// The fields of the breaches that our rules find in an object of v0.3, and the message of the error.
