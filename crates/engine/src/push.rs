@@ -9,6 +9,6 @@ mod sender;
 
 pub(crate) use self::configs::{NewPush, too_many_pushes};
 pub use self::configs::{PushConfigPage, PushConfigsQuery};
-pub use self::courier::{Courier, Parcel, PushParts, Secrets, SecretsError, Vault, Verdict};
+pub use self::courier::{Content, Courier, Parcel, PushParts, Secrets, SecretsError, Vault, Verdict};
 pub use self::operator::Rotated;
 pub(crate) use self::sender::{Push, send_pushes};

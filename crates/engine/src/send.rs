@@ -39,6 +39,8 @@ pub struct SendRequest {
     pub return_immediately: bool,
     /// Where the task's events are to be pushed to as well, from this message's on.
     pub push: Option<wire::TaskPushNotificationConfig>,
+    /// The version of the protocol that the caller speaks: what is pushed there is written in it.
+    pub version: &'static str,
 }
 
 /// The answer to a send.
@@ -213,7 +215,7 @@ impl Inner {
     async fn begin(self: &Arc<Self>, send: SendRequest, waits: Waits) -> Result<Begun, EngineError> {
         self.refuse_when_closing()?;
         self.check_media_types(&send.message)?;
-        let push = send.push.as_ref().map(|config| self.new_push(config, PUSH_FIELD)).transpose()?;
+        let push = send.push.as_ref().map(|config| self.new_push(config, send.version, PUSH_FIELD)).transpose()?;
         let push = push.as_ref();
         let dedup = self.dedup(&send);
         if let Some(dedup) = &dedup {

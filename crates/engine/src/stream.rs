@@ -32,6 +32,9 @@ pub struct StreamItem {
     pub sequence: Option<u64>,
     /// The `StreamResponse` as JSON.
     pub payload: Bytes,
+    /// Whether the task rests with this event: it has ended, or waits for somebody. `false` for what is no event: the task
+    /// and the message with which a stream begins.
+    pub rests: bool,
 }
 
 /// The events of a task in order, from a snapshot on. Dropping it ends the subscription and nothing else.
@@ -80,13 +83,13 @@ impl EventStream {
     /// A stream of one direct message.
     pub(crate) fn of_message(inner: Arc<Inner>, message: wire::Message) -> Self {
         let payload = wire::StreamResponse { payload: Some(wire::StreamResponsePayload::Message(message)) };
-        let first = Some(StreamItem { sequence: None, payload: json::to_json(&payload) });
+        let first = Some(StreamItem { sequence: None, payload: json::to_json(&payload), rests: false });
         Self { inner, subscription: None, first, after: 0, ends_at_question: true, ended: true }
     }
 
     /// The stream of a task that was created just now: from its first event on.
     pub(crate) fn of_new_task(inner: Arc<Inner>, subscription: Subscription, task: wire::Task) -> Self {
-        let first = Some(StreamItem { sequence: Some(1), payload: task_payload(task) });
+        let first = Some(StreamItem { sequence: Some(1), payload: task_payload(task), rests: false });
         Self { inner, subscription: Some(subscription), first, after: 1, ends_at_question: true, ended: false }
     }
 
@@ -103,7 +106,7 @@ impl EventStream {
         let nothing_follows = sequence == snapshot.head.last_sequence
             && (snapshot.head.state.is_terminal()
                 || (ends_at_question && snapshot.head.state == TaskState::InputRequired));
-        let first = Some(StreamItem { sequence: Some(sequence), payload: task_payload(snapshot.task) });
+        let first = Some(StreamItem { sequence: Some(sequence), payload: task_payload(snapshot.task), rests: false });
         Self {
             inner,
             subscription: Some(subscription),
@@ -146,7 +149,8 @@ impl EventStream {
         for event in events {
             self.after = event.sequence;
             self.ended = self.ends_with(event.kind);
-            items.push(StreamItem { sequence: Some(event.sequence), payload: event.payload });
+            let rests = rests_with(event.kind);
+            items.push(StreamItem { sequence: Some(event.sequence), payload: event.payload, rests });
             if self.ended {
                 break;
             }
@@ -189,6 +193,13 @@ impl EventStream {
     }
 }
 
-fn task_payload(task: wire::Task) -> Bytes {
+fn rests_with(kind: EventKind) -> bool {
+    match kind {
+        EventKind::Status { state, rests } => rests || state.is_terminal(),
+        EventKind::Created | EventKind::Artifact => false,
+    }
+}
+
+pub(crate) fn task_payload(task: wire::Task) -> Bytes {
     json::to_json(&wire::StreamResponse { payload: Some(wire::StreamResponsePayload::Task(task)) })
 }

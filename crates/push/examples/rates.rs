@@ -110,6 +110,7 @@ fn delivery(host: &str, port: u16) -> Delivery {
         body: Bytes::from(format!("{{\"statusUpdate\":{{\"taskId\":\"{}\"}}}}", "x".repeat(400))),
         id: "019b-7".to_owned(),
         version: "1.0".to_owned(),
+        media_type: "application/a2a+json",
         scheme: Some("Bearer".to_owned()),
         credentials: Some(longhaul_push::Secret::new("abc")),
         token: None,

@@ -82,12 +82,14 @@ impl Default for SenderConfig {
 pub struct Delivery {
     /// `url` of the config, as it was given.
     pub url: String,
-    /// The JSON of one `StreamResponse`.
+    /// The JSON of one `StreamResponse`, or what else the version has.
     pub body: Bytes,
     /// `Webhook-Id`: the same at each attempt, visible ASCII without a full stop.
     pub id: String,
     /// `A2A-Version`: that of the body.
     pub version: String,
+    /// `Content-Type`: that of the body.
+    pub media_type: &'static str,
     /// `authentication.scheme`. Without credentials no `Authorization` is sent.
     pub scheme: Option<String>,
     /// `authentication.credentials`.

@@ -4,12 +4,15 @@ use std::time::{Duration, SystemTime};
 
 use bytes::Bytes;
 use http::{HeaderMap, HeaderValue, Method, Response, StatusCode, header};
-use longhaul_protocol::{to_json, wire};
+use longhaul_protocol::v0_3::card::card_to_v0_3;
+use longhaul_protocol::{JsonObject, to_json, wire};
+use serde_json::Value;
 use sha2::{Digest as _, Sha256};
 
+use crate::ServerConfig;
 use crate::body::Body;
-use crate::parameters::VERSION;
 use crate::route::JSON;
+use crate::version::{Version, Versions};
 
 /// The card as it is served.
 #[derive(Debug)]
@@ -20,20 +23,57 @@ pub(crate) struct Card {
     cache_control: HeaderValue,
 }
 
-/// The card with its interfaces: JSON-RPC first, as some clients take the first one that they know.
-pub(crate) fn with_interfaces(mut card: wire::AgentCard, base_url: &str, prefix: &str, grpc: bool) -> wire::AgentCard {
-    let interface = |url: String, binding: &str| wire::AgentInterface {
-        url,
+/// The card with its interfaces, those of each version, newest first. JSON-RPC comes first, as some clients take the first one
+/// that they know.
+pub(crate) fn with_interfaces(config: &ServerConfig, base_url: &str) -> wire::AgentCard {
+    let mut card = config.card.clone();
+    let interface = |url: &str, binding: &str, version: Version| wire::AgentInterface {
+        url: url.to_owned(),
         protocol_binding: binding.to_owned(),
         tenant: String::new(),
-        protocol_version: VERSION.to_owned(),
+        protocol_version: version.name().to_owned(),
     };
-    let url = format!("{}{prefix}", base_url.trim_end_matches('/'));
-    card.supported_interfaces = vec![interface(url.clone(), "JSONRPC"), interface(url, "HTTP+JSON")];
-    if grpc {
-        card.supported_interfaces.push(interface(authority(base_url), "GRPC"));
+    let url = format!("{}{}", base_url.trim_end_matches('/'), config.prefix);
+    card.supported_interfaces.clear();
+    for version in config.versions.iter() {
+        card.supported_interfaces.extend(["JSONRPC", "HTTP+JSON"].map(|binding| interface(&url, binding, version)));
+        if config.grpc_interface {
+            card.supported_interfaces.push(interface(&authority(base_url), "GRPC", version));
+        }
     }
     card
+}
+
+/// The one document for readers of each version: the members of v1.0, and those by which v0.3 says the same, if it is served.
+/// Neither looks at the other's.
+fn document(card: &wire::AgentCard, versions: &Versions) -> Bytes {
+    let json = to_json(card);
+    let Some(older) = versions.serve(Version::V0_3).then(|| card_to_v0_3(card)).flatten() else { return json };
+    // What was just written is read; were it not, readers of v1.0 would still have their card.
+    let Ok(mut document) = serde_json::from_slice::<JsonObject>(&json) else { return json };
+    merge(&mut document, older);
+    let names: Vec<Value> = versions.iter().map(|version| version.name().into()).collect();
+    document.insert("supportedProtocolVersions".to_owned(), names.into());
+    Bytes::from(Value::Object(document).to_string())
+}
+
+/// Adds members that are not there. Objects of one name are merged, and so are lists of objects, which are of one length: they
+/// tell of the same skills. Where both say something else, `into` stays.
+fn merge(into: &mut JsonObject, from: JsonObject) {
+    for (name, value) in from {
+        match (into.get_mut(&name), value) {
+            (None, value) => drop(into.insert(name, value)),
+            (Some(Value::Object(known)), Value::Object(more)) => merge(known, more),
+            (Some(Value::Array(known)), Value::Array(more)) if known.len() == more.len() => {
+                for (known, more) in known.iter_mut().zip(more) {
+                    if let (Value::Object(known), Value::Object(more)) = (known, more) {
+                        merge(known, more);
+                    }
+                }
+            }
+            (Some(_), _) => {}
+        }
+    }
 }
 
 /// `host:port` of a URL, with the scheme's own port if it names none.
@@ -51,8 +91,8 @@ fn authority(base_url: &str) -> String {
 }
 
 impl Card {
-    pub fn new(card: &wire::AgentCard, made_at: SystemTime, max_age: Duration) -> Self {
-        let json = to_json(card);
+    pub fn new(card: &wire::AgentCard, versions: &Versions, made_at: SystemTime, max_age: Duration) -> Self {
+        let json = document(card, versions);
         let digest: String = Sha256::digest(&json).iter().take(16).map(|byte| format!("{byte:02x}")).collect();
         let printable = |text: String| HeaderValue::from_str(&text).unwrap_or_else(|_| HeaderValue::from_static(""));
         Self {
@@ -61,6 +101,11 @@ impl Card {
             last_modified: made_at,
             cache_control: printable(format!("public, max-age={}", max_age.as_secs())),
         }
+    }
+
+    /// The document.
+    pub fn json(&self) -> Bytes {
+        self.json.clone()
     }
 
     /// Answers a request for the card; whoever has it already is told so.

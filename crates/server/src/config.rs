@@ -2,11 +2,15 @@ use std::time::Duration;
 
 use longhaul_protocol::wire;
 
+use crate::version::Versions;
+
 /// How the server speaks to the world.
 #[derive(Clone, Debug)]
 pub struct ServerConfig {
     /// The agent card, without its interfaces: those are made from `public_url`, `prefix` and `grpc_interface`.
     pub card: wire::AgentCard,
+    /// The versions of the protocol that are served. Default: all.
+    pub versions: Versions,
     /// The URL under which callers reach the server, without a path; `None`: `http://` and the address bound.
     pub public_url: Option<String>,
     /// The path below which everything but the card and health is served: empty, or `/name` without a slash at its end.
@@ -25,6 +29,18 @@ pub struct ServerConfig {
     pub drain_timeout: Duration,
     /// How long clients may keep the card. Default 5 minutes.
     pub card_max_age: Duration,
+    /// Whether `GET /metrics` answers, to whoever can reach the port. Default: it does not.
+    pub metrics: Metrics,
+}
+
+/// Whether the counters can be read.
+#[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
+pub enum Metrics {
+    /// At `/metrics`.
+    Served,
+    /// Nowhere.
+    #[default]
+    Off,
 }
 
 impl ServerConfig {
@@ -33,6 +49,7 @@ impl ServerConfig {
     pub fn new(card: wire::AgentCard) -> Self {
         Self {
             card,
+            versions: Versions::default(),
             public_url: None,
             prefix: String::new(),
             grpc_interface: true,
@@ -42,6 +59,7 @@ impl ServerConfig {
             header_timeout: Duration::from_secs(30),
             drain_timeout: Duration::from_secs(10),
             card_max_age: Duration::from_secs(300),
+            metrics: Metrics::default(),
         }
     }
 }

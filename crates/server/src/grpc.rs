@@ -1,37 +1,42 @@
-//! The gRPC binding (A2A §10), by tonic's generated services.
+//! The gRPC binding (A2A §10), by tonic's generated services: the package of v1.0, that of v0.3, and ours.
 
-use std::pin::Pin;
 use std::sync::Arc;
-use std::task::{Context, Poll};
 
-use futures_core::Stream as FuturesStream;
-use http::{Request as HttpRequest, Response as HttpResponse};
+use http::{HeaderMap, Request as HttpRequest, Response as HttpResponse};
 use hyper::body::Incoming;
 use longhaul_engine::{EngineError, StreamItem};
 use longhaul_protobuf::a2a::a2a_service_server::{A2aService, A2aServiceServer};
+use longhaul_protobuf::a2a_v0_3::a2a_service_server::A2aServiceServer as OlderServiceServer;
 use longhaul_protobuf::artifact::artifact_service_server::{ArtifactService, ArtifactServiceServer};
 use longhaul_protobuf::{a2a, artifact, convert, status};
-use longhaul_protocol::A2aError;
-use tokio::sync::OwnedSemaphorePermit;
+use longhaul_protocol::{A2aError, wire};
 use tonic::{Request, Response, Status};
 use tower_service::Service as _;
 
+use crate::ServerConfig;
 use crate::body::Body;
-use crate::follow::{Next, next};
-use crate::operation::{Operations, Stream, told};
+use crate::operation::{Operations, told};
 use crate::parameters::Parameters;
+use crate::requests::{Operation, Requests, Spoken, Transport};
+use crate::route::in_version;
+use crate::sse::Then;
+use crate::version::{Asked, Version, Versions};
 
 mod limited;
+mod stream;
+mod v0_3;
 
 use limited::LimitedBody;
+use stream::{GrpcStream, Tells};
 
-const LAST_EVENT_ID: &str = "last-event-id";
-
-/// Both services.
+/// The services.
 #[derive(Debug)]
 pub(crate) struct Grpc {
     a2a: A2aServiceServer<Binding>,
     artifacts: ArtifactServiceServer<Binding>,
+    older: OlderServiceServer<v0_3::Binding>,
+    versions: Versions,
+    requests: Arc<Requests>,
     prefix: String,
     body_bytes_max: usize,
 }
@@ -42,28 +47,85 @@ struct Binding {
 }
 
 impl Grpc {
-    pub fn new(operations: &Arc<Operations>, prefix: &str, body_bytes_max: usize) -> Self {
-        let binding = Binding { operations: Arc::clone(operations) };
+    pub fn new(
+        operations: &Arc<Operations>,
+        requests: &Arc<Requests>,
+        card: &wire::AgentCard,
+        config: &ServerConfig,
+    ) -> Self {
+        let (binding, bytes_max) = (Binding { operations: Arc::clone(operations) }, config.body_bytes_max);
+        let older = v0_3::Binding::new(operations, card);
         Self {
-            a2a: A2aServiceServer::new(binding.clone()).max_decoding_message_size(body_bytes_max),
-            artifacts: ArtifactServiceServer::new(binding).max_decoding_message_size(body_bytes_max),
-            prefix: prefix.to_owned(),
-            body_bytes_max,
+            a2a: A2aServiceServer::new(binding.clone()).max_decoding_message_size(bytes_max),
+            artifacts: ArtifactServiceServer::new(binding).max_decoding_message_size(bytes_max),
+            older: OlderServiceServer::new(older).max_decoding_message_size(bytes_max),
+            versions: config.versions.clone(),
+            requests: Arc::clone(requests),
+            prefix: config.prefix.clone(),
+            body_bytes_max: bytes_max,
         }
     }
 
     pub async fn answer(&self, request: HttpRequest<Incoming>) -> HttpResponse<Body> {
         let request = self.below_the_prefix(request).map(|body| LimitedBody::new(body, self.body_bytes_max));
-        let service = request.uri().path().split('/').nth(1).unwrap_or_default();
-        // Both services are always ready, and their errors can't happen.
+        let mut path = request.uri().path().split('/').skip(1);
+        let (service, method) = (path.next().unwrap_or_default(), path.next().unwrap_or_default());
+        let Some(service) = Service::of(service) else {
+            let message = format!("there is no service {service:?}");
+            return Status::unimplemented(message).into_http().map(Body::Grpc);
+        };
+        let operation = Operation::of_method(method);
+        let version = match self.version_of(service, request.headers()) {
+            Ok(version) => version,
+            Err(status) => {
+                self.requests.count(Spoken::Refused, Transport::Grpc, operation);
+                return status.into_http().map(Body::Grpc);
+            }
+        };
+        self.requests.count(version.into(), Transport::Grpc, operation);
+        // The services are always ready, and their errors can't happen.
         let answer = match service {
-            "longhaul.v1.ArtifactService" => self.artifacts.clone().call(request).await,
-            "lf.a2a.v1.A2AService" => self.a2a.clone().call(request).await,
-            _ => Ok(Status::unimplemented(format!("there is no service {service:?}")).into_http()),
+            Service::A2a => self.a2a.clone().call(request).await,
+            Service::Artifacts => self.artifacts.clone().call(request).await,
+            Service::Older => self.older.clone().call(request).await,
         };
         match answer {
-            Ok(answer) => answer.map(Body::Grpc),
+            Ok(answer) => in_version(version, answer.map(Body::Grpc)),
             Err(impossible) => match impossible {},
+        }
+    }
+
+    /// The version of a request. The messages of the old package are of v0.3, so it says all by itself.
+    fn version_of(&self, service: Service, headers: &HeaderMap) -> Result<Version, Status> {
+        match service {
+            Service::A2a | Service::Artifacts => {
+                let parameters = Parameters::from_headers(headers);
+                let allowed = self.versions.require_v1_0(parameters.asked(), "this package");
+                allowed.map(|()| Version::V1_0).map_err(|error| status::encode(&error))
+            }
+            Service::Older => {
+                let asked = Asked::Known(Version::V0_3);
+                self.versions.choose(asked).map_err(|error| status::encode_v0_3(&error))
+            }
+        }
+    }
+}
+
+/// A service, by its package.
+#[derive(Clone, Copy, Debug)]
+enum Service {
+    A2a,
+    Artifacts,
+    Older,
+}
+
+impl Service {
+    fn of(name: &str) -> Option<Self> {
+        match name {
+            "lf.a2a.v1.A2AService" => Some(Self::A2a),
+            "longhaul.v1.ArtifactService" => Some(Self::Artifacts),
+            "a2a.v1.A2AService" => Some(Self::Older),
+            _ => None,
         }
     }
 }
@@ -81,57 +143,25 @@ impl Grpc {
     }
 }
 
-/// The items of a stream as protobuf messages.
-pub(crate) struct GrpcStream {
-    next: Option<Next>,
-    ready: std::vec::IntoIter<StreamItem>,
-    _permit: OwnedSemaphorePermit,
-}
-
-impl FuturesStream for GrpcStream {
-    type Item = Result<a2a::StreamResponse, Status>;
-
-    fn poll_next(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Option<Self::Item>> {
-        loop {
-            if let Some(item) = self.ready.next() {
-                return Poll::Ready(Some(message(&item)));
-            }
-            let Some(waiting) = self.next.as_mut() else { return Poll::Ready(None) };
-            let (stream, items) = std::task::ready!(waiting.as_mut().poll(context));
-            self.next = None;
-            match items {
-                None => return Poll::Ready(None),
-                Some(Err(error)) => return Poll::Ready(Some(Err(status::encode(&told(error))))),
-                Some(Ok(items)) => {
-                    self.ready = items.into_iter();
-                    self.next = Some(next(stream));
-                }
-            }
-        }
-    }
-}
-
-fn message(item: &StreamItem) -> Result<a2a::StreamResponse, Status> {
-    convert::stream_response_from_json(&item.payload).map_err(|error| {
+fn message(item: &StreamItem) -> Result<(a2a::StreamResponse, Then), Status> {
+    let message = convert::stream_response_from_json(&item.payload).map_err(|error| {
         let source = Box::new(error);
         status::encode(&told(EngineError::Internal { action: "read an event", source }))
-    })
+    })?;
+    Ok((message, Then::More))
 }
 
-/// Answers with a stream. gRPC has no place for an id beside an item, so the first one's is told in the metadata.
-async fn stream_answer(stream: Stream) -> Result<Response<GrpcStream>, Status> {
-    let Stream { mut events, permit } = stream;
-    let first = events.next().await.transpose().map_err(|error| status::encode(&told(error)))?.unwrap_or_default();
-    let first_sequence = first.first().and_then(|item| item.sequence);
-    let mut answer = Response::new(GrpcStream { next: Some(next(events)), ready: first.into_iter(), _permit: permit });
-    if let Some(id) = first_sequence.and_then(|sequence| sequence.to_string().parse().ok()) {
-        answer.metadata_mut().insert(LAST_EVENT_ID, id);
-    }
-    Ok(answer)
+/// How v1.0 tells streams.
+const TELLS: Tells<a2a::StreamResponse> = Tells { item: message, error: status::encode };
+
+async fn stream_answer(
+    stream: Result<crate::operation::Stream, A2aError>,
+) -> Result<Response<GrpcStream<a2a::StreamResponse>>, Status> {
+    stream::answer(stream, TELLS).await
 }
 
 impl Binding {
-    /// What comes beside the message, and the message; refused if the version or an extension is wrong.
+    /// What comes beside the message, and the message; refused if an extension is missing.
     fn admit<T>(&self, request: Request<T>) -> Result<(Parameters, T), Status> {
         let (metadata, _, message) = request.into_parts();
         let parameters = Parameters::from_headers(&metadata.into_headers());
@@ -150,8 +180,8 @@ fn refused<T>(error: &A2aError) -> Result<Response<T>, Status> {
 
 #[tonic::async_trait]
 impl A2aService for Binding {
-    type SendStreamingMessageStream = GrpcStream;
-    type SubscribeToTaskStream = GrpcStream;
+    type SendStreamingMessageStream = GrpcStream<a2a::StreamResponse>;
+    type SubscribeToTaskStream = GrpcStream<a2a::StreamResponse>;
 
     async fn send_message(
         &self,
@@ -164,10 +194,9 @@ impl A2aService for Binding {
     async fn send_streaming_message(
         &self,
         request: Request<a2a::SendMessageRequest>,
-    ) -> Result<Response<GrpcStream>, Status> {
+    ) -> Result<Response<GrpcStream<a2a::StreamResponse>>, Status> {
         let (parameters, request) = self.admit(request)?;
-        let stream = self.operations.send_streaming_message(&parameters, request.into()).await;
-        stream_answer(stream.map_err(|error| status::encode(&error))?).await
+        stream_answer(self.operations.send_streaming_message(&parameters, request.into()).await).await
     }
 
     async fn get_task(&self, request: Request<a2a::GetTaskRequest>) -> Result<Response<a2a::Task>, Status> {
@@ -193,10 +222,9 @@ impl A2aService for Binding {
     async fn subscribe_to_task(
         &self,
         request: Request<a2a::SubscribeToTaskRequest>,
-    ) -> Result<Response<GrpcStream>, Status> {
+    ) -> Result<Response<GrpcStream<a2a::StreamResponse>>, Status> {
         let (parameters, request) = self.admit(request)?;
-        let stream = self.operations.subscribe_to_task(&parameters, request.into()).await;
-        stream_answer(stream.map_err(|error| status::encode(&error))?).await
+        stream_answer(self.operations.subscribe_to_task(&parameters, request.into()).await).await
     }
 
     async fn create_task_push_notification_config(

@@ -2,6 +2,7 @@
 
 use bytes::{BufMut as _, Bytes, BytesMut};
 use http::{Method, Response, StatusCode};
+use longhaul_engine::StreamItem;
 use longhaul_protocol::json::ProtoJson;
 use longhaul_protocol::{A2aError, from_json, to_json, wire};
 
@@ -11,7 +12,30 @@ use crate::parameters::Parameters;
 use crate::path::Resource;
 use crate::query::Query;
 use crate::route::{A2A_JSON, App, event_stream, json_answer, status_answer};
-use crate::sse::Envelope;
+use crate::requests::Operation;
+use crate::sse::{Envelope, Then};
+use crate::version::Version;
+
+pub(crate) mod v0_3;
+
+/// The operation that a method of a resource is.
+pub(crate) fn operation(method: &Method, resource: &Resource) -> Operation {
+    match resource {
+        Resource::SendMessage => Operation::SendMessage,
+        Resource::SendStreamingMessage => Operation::SendStreamingMessage,
+        Resource::Tasks => Operation::ListTasks,
+        Resource::Task { .. } => Operation::GetTask,
+        Resource::CancelTask { .. } => Operation::CancelTask,
+        Resource::SubscribeToTask { .. } => Operation::SubscribeToTask,
+        Resource::PushConfigs { .. } if *method == Method::POST => Operation::CreatePushConfig,
+        Resource::PushConfigs { .. } => Operation::ListPushConfigs,
+        Resource::PushConfig { .. } if *method == Method::DELETE => Operation::DeletePushConfig,
+        Resource::PushConfig { .. } => Operation::GetPushConfig,
+        Resource::ExtendedAgentCard => Operation::GetExtendedAgentCard,
+        Resource::Artifact { .. } | Resource::ArtifactVersion { .. } => Operation::GetArtifact,
+        Resource::ArtifactVersions { .. } => Operation::ListArtifactVersions,
+    }
+}
 
 /// The methods that a resource answers to.
 pub(crate) fn methods(resource: &Resource) -> &'static [Method] {
@@ -43,7 +67,7 @@ pub(crate) async fn answer(
 ) -> Response<Body> {
     match dispatch(app, parameters, (method, resource), query, body).await {
         Ok(Answer::Result(result)) => json_answer(StatusCode::OK, A2A_JSON, result),
-        Ok(Answer::Stream(stream)) => event_stream(app, stream, Box::new(PlainEnvelope)),
+        Ok(Answer::Stream(stream)) => event_stream(app, stream, Box::new(PlainEnvelope { version: Version::V1_0 })),
         Err(error) => status_answer(&error),
     }
 }
@@ -126,14 +150,29 @@ fn result<T: ProtoJson>(result: Result<T, A2aError>) -> Result<Answer, A2aError>
     result.map(|result| Answer::Result(to_json(&result)))
 }
 
-struct PlainEnvelope;
+struct PlainEnvelope {
+    version: Version,
+}
 
 impl Envelope for PlainEnvelope {
-    fn item(&self, payload: &[u8], out: &mut BytesMut) {
-        out.put_slice(payload);
+    fn item(&self, item: &StreamItem, out: &mut BytesMut) -> Result<Then, A2aError> {
+        match self.version {
+            Version::V1_0 => {
+                out.put_slice(&item.payload);
+                Ok(Then::More)
+            }
+            Version::V0_3 => {
+                let (event, then) = crate::v0_3::proto_event(item)?;
+                out.put_slice(&to_json(&event));
+                Ok(then)
+            }
+        }
     }
 
     fn error(&self, error: &A2aError, out: &mut BytesMut) {
-        out.put_slice(&error.to_status_json());
+        out.put_slice(&match self.version {
+            Version::V1_0 => error.to_status_json(),
+            Version::V0_3 => longhaul_protocol::v0_3::error::to_http_json(error),
+        });
     }
 }

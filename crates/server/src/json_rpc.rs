@@ -1,10 +1,11 @@
-//! The JSON-RPC binding (A2A §9), JSON-RPC 2.0 to the letter.
+//! The JSON-RPC binding (A2A §9), JSON-RPC 2.0 to the letter. v1.0 and v0.3 have their methods on one path.
 
 use std::borrow::Cow;
 
 use bytes::{BufMut as _, Bytes, BytesMut};
 use http::{Response, StatusCode};
-use longhaul_protocol::json::ProtoJson;
+use longhaul_engine::StreamItem;
+use longhaul_protocol::json::{JsonError, ProtoJson};
 use longhaul_protocol::{A2aError, ErrorCode, from_json, to_json};
 use serde::{Deserialize, Deserializer};
 use serde_json::value::RawValue;
@@ -12,8 +13,12 @@ use serde_json::value::RawValue;
 use crate::body::Body;
 use crate::operation::Stream;
 use crate::parameters::Parameters;
-use crate::route::{App, JSON, event_stream, json_answer};
-use crate::sse::Envelope;
+use crate::requests::{Operation, Spoken, Transport};
+use crate::route::{App, JSON, event_stream, in_version, json_answer};
+use crate::sse::{Envelope, Then};
+use crate::version::Version;
+
+mod v0_3;
 
 /// A request as it came. Members that are absent are told from those that are `null`.
 #[derive(Deserialize)]
@@ -38,14 +43,16 @@ type Id = Bytes;
 const NO_ID: Id = Id::from_static(b"null");
 
 /// Answers one request.
-pub(crate) async fn answer(app: &App, parameters: &Parameters, body: Result<Bytes, A2aError>) -> Response<Body> {
+pub(crate) async fn answer(app: &App, parameters: Parameters, body: Result<Bytes, A2aError>) -> Response<Body> {
+    // What is no request is refused in the same way in each version.
+    let likely = app.versions.choose(parameters.asked()).unwrap_or(Version::V1_0);
     let body = match body {
         Ok(body) => body,
-        Err(error) => return error_answer(&NO_ID, &error),
+        Err(error) => return error_answer(likely, &NO_ID, &error),
     };
     let call = match read(&body) {
         Ok(call) => call,
-        Err(refused) => return error_answer(&refused.id, &refused.error),
+        Err(refused) => return error_answer(likely, &refused.id, &refused.error),
     };
     let Some(id) = call.id else {
         // A notification gets no answer, so nobody could learn what it did: it does nothing.
@@ -53,12 +60,43 @@ pub(crate) async fn answer(app: &App, parameters: &Parameters, body: Result<Byte
         *answer.status_mut() = StatusCode::NO_CONTENT;
         return answer;
     };
-    match dispatch(app, parameters, &call.method, call.params).await {
-        Ok(Answer::Result(result)) => json_answer(StatusCode::OK, JSON, result_envelope(&id, &result)),
-        Ok(Answer::Stream(stream)) => event_stream(app, stream, Box::new(RpcEnvelope { id })),
-        Err(error) => error_answer(&id, &error),
+    let operation = Operation::of_method(&call.method);
+    let version = match version_of(app, &parameters, &call.method) {
+        Ok(version) => version,
+        Err(error) => {
+            app.requests.count(Spoken::Refused, Transport::JsonRpc, operation);
+            return error_answer(Version::V1_0, &id, &error);
+        }
+    };
+    app.requests.count(version.into(), Transport::JsonRpc, operation);
+    let parameters = parameters.spoken(version);
+    let answered = match version {
+        Version::V1_0 => dispatch(app, &parameters, &call.method, call.params).await,
+        Version::V0_3 => v0_3::dispatch(app, &parameters, &call.method, call.params).await,
+    };
+    match answered {
+        Ok(Answer::Result(result)) => {
+            in_version(version, json_answer(StatusCode::OK, JSON, result_envelope(&id, &result)))
+        }
+        Ok(Answer::Stream(stream)) => {
+            in_version(version, event_stream(app, stream, Box::new(RpcEnvelope { id, version })))
+        }
+        Err(error) => error_answer(version, &id, &error),
     }
 }
+
+/// The version of a request. v1.0 names its methods in PascalCase and v0.3 by paths, so a caller of a method of v1.0 that names
+/// no version is told what it lacks.
+fn version_of(app: &App, parameters: &Parameters, method: &str) -> Result<Version, A2aError> {
+    if !method.starts_with(|first: char| first.is_ascii_uppercase()) {
+        return app.versions.choose(parameters.asked());
+    }
+    let shown: String = method.chars().filter(char::is_ascii_alphanumeric).take(METHOD_SHOWN_MAX).collect();
+    app.versions.require_v1_0(parameters.asked(), &shown).map(|()| Version::V1_0)
+}
+
+/// How much of the name of a method is told back, in characters.
+const METHOD_SHOWN_MAX: usize = 64;
 
 /// A request of the right form.
 struct Checked<'a> {
@@ -133,14 +171,22 @@ enum Answer {
 }
 
 fn parse<T: ProtoJson>(params: &[u8]) -> Result<T, A2aError> {
-    from_json(params).map_err(|error| {
-        let error = A2aError::from(error);
-        // The body was JSON, so whatever is wrong with the parameters, they are invalid.
-        match error.code {
-            ErrorCode::ParseError => A2aError::new(ErrorCode::InvalidArgument, error.message),
-            _ => error,
-        }
-    })
+    from_json(params).map_err(wrong_params)
+}
+
+fn wrong_params(error: JsonError) -> A2aError {
+    let error = A2aError::from(error);
+    // The body was JSON, so whatever is wrong with the parameters, they are invalid.
+    match error.code {
+        ErrorCode::ParseError => A2aError::new(ErrorCode::InvalidArgument, error.message),
+        _ => error,
+    }
+}
+
+fn no_method(method: &str, version: Version) -> A2aError {
+    let shown: String = method.chars().take(METHOD_SHOWN_MAX).collect();
+    let message = format!("there is no method {shown:?} in version {} of the protocol", version.name());
+    A2aError::new(ErrorCode::MethodNotFound, message)
 }
 
 fn result<T: ProtoJson>(result: Result<T, A2aError>) -> Result<Answer, A2aError> {
@@ -169,7 +215,7 @@ async fn dispatch(app: &App, parameters: &Parameters, method: &str, params: &[u8
         "GetExtendedAgentCard" => Err(operations.extended_card_not_supported()),
         "ListArtifactVersions" => result(operations.list_artifact_versions(parameters, parse(params)?).await),
         "GetArtifact" => result(operations.get_artifact(parameters, parse(params)?).await),
-        _ => Err(A2aError::new(ErrorCode::MethodNotFound, format!("there is no method {method:?}"))),
+        _ => Err(no_method(method, Version::V1_0)),
     }
 }
 
@@ -187,36 +233,51 @@ fn put_result(id: &[u8], result: &[u8], out: &mut BytesMut) {
     out.put_slice(b"}");
 }
 
-fn put_error(id: &[u8], error: &A2aError, out: &mut BytesMut) {
+fn put_error(version: Version, id: &[u8], error: &A2aError, out: &mut BytesMut) {
+    let object = match version {
+        Version::V1_0 => error.to_json_rpc_error(),
+        Version::V0_3 => longhaul_protocol::v0_3::error::to_json_rpc_error(error),
+    };
     out.put_slice(b"{\"jsonrpc\":\"2.0\",\"id\":");
     out.put_slice(id);
     out.put_slice(b",\"error\":");
-    out.put_slice(error.to_json_rpc_error().to_string().as_bytes());
+    out.put_slice(object.to_string().as_bytes());
     out.put_slice(b"}");
 }
 
 /// An error's answer. Three statuses are told by HTTP as well: clients look there before they read the body.
-fn error_answer(id: &[u8], error: &A2aError) -> Response<Body> {
+fn error_answer(version: Version, id: &[u8], error: &A2aError) -> Response<Body> {
     let mut out = BytesMut::new();
-    put_error(id, error, &mut out);
+    put_error(version, id, error, &mut out);
     let status = match error.code {
         ErrorCode::TooLarge | ErrorCode::ResourceExhausted | ErrorCode::Unavailable => error.code.row().http,
         _ => StatusCode::OK.as_u16(),
     };
     let status = StatusCode::from_u16(status).unwrap_or(StatusCode::OK);
-    crate::route::with_retry_after(json_answer(status, JSON, out.freeze()), error)
+    in_version(version, crate::route::with_retry_after(json_answer(status, JSON, out.freeze()), error))
 }
 
 struct RpcEnvelope {
     id: Id,
+    version: Version,
 }
 
 impl Envelope for RpcEnvelope {
-    fn item(&self, payload: &[u8], out: &mut BytesMut) {
-        put_result(&self.id, payload, out);
+    fn item(&self, item: &StreamItem, out: &mut BytesMut) -> Result<Then, A2aError> {
+        match self.version {
+            Version::V1_0 => {
+                put_result(&self.id, &item.payload, out);
+                Ok(Then::More)
+            }
+            Version::V0_3 => {
+                let (event, then) = crate::v0_3::rpc_event(item)?;
+                put_result(&self.id, &to_json(&event), out);
+                Ok(then)
+            }
+        }
     }
 
     fn error(&self, error: &A2aError, out: &mut BytesMut) {
-        put_error(&self.id, error, out);
+        put_error(self.version, &self.id, error, out);
     }
 }

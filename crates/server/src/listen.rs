@@ -20,6 +20,7 @@ use crate::ServerConfig;
 use crate::card::{Card, with_interfaces};
 use crate::grpc::Grpc;
 use crate::operation::Operations;
+use crate::requests::Requests;
 use crate::route::App;
 
 /// How long to wait before accepting again when the system has no file descriptors left, or the like.
@@ -64,17 +65,21 @@ impl Server {
         let listener = TcpListener::bind(address).await.map_err(failed)?;
         let address = listener.local_addr().map_err(failed)?;
         let base_url = config.public_url.clone().unwrap_or_else(|| format!("http://{address}"));
-        let card = with_interfaces(config.card.clone(), &base_url, &config.prefix, config.grpc_interface);
+        let card = with_interfaces(&config, &base_url);
         let operations = Arc::new(Operations::new(engine.clone(), &card, config.streams_max));
+        let requests = Arc::new(Requests::default());
         #[expect(clippy::disallowed_methods, reason = "the time at which the card was made is for HTTP caches alone")]
         let made_at = std::time::SystemTime::now();
         let app = App {
-            card: Card::new(&card, made_at, config.card_max_age),
-            grpc: Grpc::new(&operations, &config.prefix, config.body_bytes_max),
+            card: Card::new(&card, &config.versions, made_at, config.card_max_age),
+            grpc: Grpc::new(&operations, &requests, &card, &config),
             operations,
+            versions: config.versions.clone(),
             prefix: config.prefix.clone(),
             body_bytes_max: config.body_bytes_max,
             keep_alive: config.keep_alive,
+            requests,
+            metrics: config.metrics,
         };
         Ok(Self { listener, address, app: Arc::new(app), engine, config })
     }

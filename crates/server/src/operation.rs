@@ -1,4 +1,4 @@
-//! The operations of A2A (§3.1), once for all bindings: version, capabilities, field rules, then the engine.
+//! The operations of A2A (§3.1), once for all bindings: capabilities, field rules, then the engine.
 
 use std::sync::Arc;
 
@@ -56,9 +56,8 @@ impl Operations {
         &self.engine
     }
 
-    /// What holds for every operation: the version, and the extensions that the agent requires (A2A §3.3.4).
+    /// What holds for every operation: the extensions that the agent requires (A2A §3.3.4).
     pub fn admit(&self, parameters: &Parameters) -> Result<(), A2aError> {
-        parameters.check_version()?;
         match self.required_extensions.iter().find(|uri| !parameters.extensions.contains(uri)) {
             None => Ok(()),
             Some(uri) => {
@@ -184,7 +183,7 @@ impl Operations {
     ) -> Result<wire::TaskPushNotificationConfig, A2aError> {
         self.require_pushes()?;
         let scope = scope(parameters, &config.tenant, &config)?;
-        self.engine.create_push_config(&scope, config).await.map_err(told)
+        self.engine.create_push_config(&scope, config, parameters.version.name()).await.map_err(told)
     }
 
     pub async fn get_push_config(
@@ -293,6 +292,7 @@ impl Operations {
             history: history(configuration.history_length),
             return_immediately: configuration.return_immediately,
             push: configuration.task_push_notification_config,
+            version: parameters.version.name(),
         })
     }
 }

@@ -32,6 +32,26 @@ pub(crate) fn resource(path: &str) -> Option<(Resource, String)> {
     Some((of_segments(rest)?, decoded(tenant)))
 }
 
+/// Finds the resource of v0.3 that a path below `/v1` names (§3.5.6 of v0.3). Most are those of v1.0.
+pub(crate) fn resource_v0_3(path: &str) -> Option<Resource> {
+    let segments: Vec<&str> = path.strip_prefix('/')?.split('/').collect();
+    match (segments.as_slice(), of_segments(&segments)) {
+        (["card"], _) => Some(Resource::ExtendedAgentCard),
+        (
+            _,
+            None
+            | Some(
+                Resource::ExtendedAgentCard
+                | Resource::Tasks
+                | Resource::Artifact { .. }
+                | Resource::ArtifactVersions { .. }
+                | Resource::ArtifactVersion { .. },
+            ),
+        ) => None,
+        (_, found) => found,
+    }
+}
+
 fn of_segments(segments: &[&str]) -> Option<Resource> {
     match segments {
         ["message:send"] => Some(Resource::SendMessage),
@@ -94,6 +114,16 @@ mod tests {
             Some((Resource::SubscribeToTask { id: "a:b".to_owned() }, String::new()))
         );
         assert_eq!(resource("/tasks/a:b"), task("a:b"));
+    }
+
+    #[test]
+    fn v0_3_has_some_of_them_and_its_own_name_for_the_card() {
+        assert_eq!(resource_v0_3("/tasks/a%2Fb"), Some(Resource::Task { id: "a/b".to_owned() }));
+        assert_eq!(resource_v0_3("/tasks/a:cancel"), Some(Resource::CancelTask { id: "a".to_owned() }));
+        assert_eq!(resource_v0_3("/card"), Some(Resource::ExtendedAgentCard));
+        for path in ["/tasks", "/extendedAgentCard", "/tasks/a/artifacts/b", "/acme/message:send", "/", "", "/nope"] {
+            assert_eq!(resource_v0_3(path), None, "{path}");
+        }
     }
 
     #[test]

@@ -15,10 +15,23 @@ use crate::follow::{Next, next};
 
 /// Puts the payload of one event into the binding's form.
 pub(crate) trait Envelope: Send + Sync + 'static {
-    /// Appends an item's data to `out`.
-    fn item(&self, payload: &[u8], out: &mut BytesMut);
+    /// Appends an item's data to `out`, and says what comes then.
+    ///
+    /// # Errors
+    ///
+    /// When the item can't be told: the stream ends with the error.
+    fn item(&self, item: &StreamItem, out: &mut BytesMut) -> Result<Then, A2aError>;
     /// Appends an error's data to `out`: the stream's last item.
     fn error(&self, error: &A2aError, out: &mut BytesMut);
+}
+
+/// What comes after an item.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub(crate) enum Then {
+    /// The next one.
+    More,
+    /// Nothing: it is the last.
+    End,
 }
 
 /// The body of an event stream. It is read only when its client takes more, so a slow one costs no memory.
@@ -66,26 +79,39 @@ impl SseBody {
 
     fn encode(&mut self, stream: EventStream, items: Result<Vec<StreamItem>, EngineError>) -> Bytes {
         let mut out = BytesMut::new();
-        match items {
-            Ok(items) => {
-                out.reserve(items.iter().map(|item| item.payload.len() + 96).sum());
-                for item in &items {
-                    if let Some(sequence) = item.sequence {
-                        out.put_slice(format!("id: {sequence}\n").as_bytes());
-                    }
-                    out.put_slice(b"data: ");
-                    self.envelope.item(&item.payload, &mut out);
-                    out.put_slice(b"\n\n");
-                }
-                self.next = Some(next(stream));
-            }
+        match items.map_err(crate::operation::told).and_then(|items| self.put_items(&items, &mut out)) {
+            Ok(Then::More) => self.next = Some(next(stream)),
+            Ok(Then::End) => {}
             Err(error) => {
-                let error = crate::operation::told(error);
                 out.put_slice(b"event: error\ndata: ");
                 self.envelope.error(&error, &mut out);
                 out.put_slice(b"\n\n");
             }
         }
         out.freeze()
+    }
+
+    fn put_items(&self, items: &[StreamItem], out: &mut BytesMut) -> Result<Then, A2aError> {
+        out.reserve(items.iter().map(|item| item.payload.len() + 96).sum());
+        for item in items {
+            let begin = out.len();
+            if let Some(sequence) = item.sequence {
+                out.put_slice(format!("id: {sequence}\n").as_bytes());
+            }
+            out.put_slice(b"data: ");
+            match self.envelope.item(item, out) {
+                Ok(then) => {
+                    out.put_slice(b"\n\n");
+                    if then == Then::End {
+                        return Ok(then);
+                    }
+                }
+                Err(error) => {
+                    out.truncate(begin);
+                    return Err(error);
+                }
+            }
+        }
+        Ok(Then::More)
     }
 }

@@ -19,3 +19,6 @@ pub use ids::CountedIds;
 pub use push::{PlainVault, ScriptedCourier, VerdictFuture};
 pub use send::{SendBuilder, send};
 pub use store::{Fault, FaultStore, Operation};
+
+/// The version of the protocol that callers speak in tests.
+pub const VERSION: &str = "1.0";

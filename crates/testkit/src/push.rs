@@ -5,10 +5,12 @@ use std::time::Duration;
 
 use async_trait::async_trait;
 use bytes::Bytes;
-use longhaul_engine::{Courier, Parcel, Secrets, SecretsError, Vault, Verdict};
+use longhaul_engine::{Content, Courier, Parcel, Secrets, SecretsError, Vault, Verdict};
 use longhaul_protocol::{PushConfigId, TaskId, Timestamp};
 use longhaul_store::HostState;
 use tokio::sync::watch;
+
+use crate::VERSION;
 
 /// What a scripted courier does with one parcel.
 pub type VerdictFuture = Pin<Box<dyn Future<Output = Verdict> + Send>>;
@@ -140,6 +142,10 @@ impl Courier for ScriptedCourier {
             true => Err(("token", "must be one line".to_owned())),
             false => Ok(()),
         }
+    }
+
+    fn content(&self, version: &str) -> Content {
+        if version == VERSION { Content::Event } else { Content::Task }
     }
 
     async fn deliver(&self, parcel: Parcel) -> Verdict {

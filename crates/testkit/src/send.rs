@@ -3,6 +3,8 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use longhaul_engine::{HistoryLimit, IDEMPOTENT_SEND, Scope, SendRequest, TurnRequest, text_part};
 use longhaul_protocol::{Message, Role, wire};
 
+use crate::VERSION;
+
 /// Builds a send of one text, under a message id of its own.
 #[must_use]
 pub fn send(text: impl Into<String>) -> SendBuilder {
@@ -20,6 +22,7 @@ pub fn send(text: impl Into<String>) -> SendBuilder {
         history: HistoryLimit::All,
         return_immediately: false,
         push: None,
+        version: VERSION,
     }
 }
 
@@ -32,6 +35,7 @@ pub struct SendBuilder {
     history: HistoryLimit,
     return_immediately: bool,
     push: Option<wire::TaskPushNotificationConfig>,
+    version: &'static str,
 }
 
 impl SendBuilder {
@@ -98,11 +102,18 @@ impl SendBuilder {
         self
     }
 
+    /// Speaks this version of the protocol.
+    #[must_use]
+    pub fn speaking(mut self, version: &'static str) -> Self {
+        self.version = version;
+        self
+    }
+
     /// The send, checked.
     #[must_use]
     pub fn build(self) -> SendRequest {
-        let Self { scope, message, request, history, return_immediately, push } = self;
+        let Self { scope, message, request, history, return_immediately, push, version } = self;
         let message = Message::new(message).expect("a test sends a valid message");
-        SendRequest { scope, message, request, history, return_immediately, push }
+        SendRequest { scope, message, request, history, return_immediately, push, version }
     }
 }

@@ -42,6 +42,7 @@ impl Letter {
             history: HistoryLimit::All,
             return_immediately: mode == Mode::Immediately,
             push: None,
+            version: "1.0",
         })
     }
 }

@@ -85,6 +85,7 @@ impl Bench {
             history: HistoryLimit::All,
             return_immediately: false,
             push: None,
+            version: "1.0",
         }
     }
 

@@ -5,8 +5,9 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use async_trait::async_trait;
-use longhaul_engine::{Clock, Courier, Parcel, Secrets, Verdict};
-use longhaul_protocol::Timestamp;
+use bytes::Bytes;
+use longhaul_engine::{Clock, Content, Courier, Parcel, Secrets, Verdict};
+use longhaul_protocol::{Timestamp, from_json, v0_3, wire};
 use longhaul_push::breaker::{Breaker, BreakerPolicy};
 use longhaul_push::schedule::{Failed, Next, Schedule};
 use longhaul_push::sender::{Health, check_fields};
@@ -71,13 +72,28 @@ impl Courier for HttpCourier {
             .map_err(|refused| (refused.field, refused.must.to_owned()))
     }
 
+    fn content(&self, version: &str) -> Content {
+        match form(version) {
+            Form::V1_0 => Content::Event,
+            Form::V0_3 => Content::Task,
+        }
+    }
+
     async fn deliver(&self, parcel: Parcel) -> Verdict {
         let Parcel { url, scheme, secrets, version, id, body } = parcel;
+        let (media_type, body) = match form(&version) {
+            Form::V1_0 => ("application/a2a+json", body),
+            Form::V0_3 => match task_of_v0_3(&body) {
+                Some(body) => ("application/json", body),
+                None => return Verdict::Refused { why: "its task cannot be told in version 0.3".to_owned() },
+            },
+        };
         let delivery = Delivery {
             url,
             body,
             id,
             version,
+            media_type,
             scheme,
             credentials: secret(&secrets.credentials),
             token: secret(&secrets.token),
@@ -136,6 +152,28 @@ fn whole(share: f64) -> u32 {
     (share.clamp(0.0, 1.0) * f64::from(u32::MAX)) as u32
 }
 
+/// How a notification is written.
+enum Form {
+    /// As an event of a stream (A2A §4.3.3).
+    V1_0,
+    /// As the whole task: v0.3 tells no more and no less.
+    V0_3,
+}
+
+fn form(version: &str) -> Form {
+    if version == v0_3::card::VERSION { Form::V0_3 } else { Form::V1_0 }
+}
+
+/// The task that an event of a stream begins with, in v0.3.
+fn task_of_v0_3(body: &[u8]) -> Option<Bytes> {
+    match from_json::<wire::StreamResponse>(body).ok()?.payload? {
+        wire::StreamResponsePayload::Task(task) => Some(v0_3::to_json::<v0_3::json_rpc::Task, _>(task)),
+        wire::StreamResponsePayload::Message(_)
+        | wire::StreamResponsePayload::StatusUpdate(_)
+        | wire::StreamResponsePayload::ArtifactUpdate(_) => None,
+    }
+}
+
 impl fmt::Debug for HttpCourier {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("HttpCourier")
@@ -162,6 +200,29 @@ mod tests {
 
     fn at(seconds: i64) -> Timestamp {
         Timestamp::from_unix_millis(1_800_000_000_000 + seconds * 1000)
+    }
+
+    #[test]
+    fn who_speaks_v0_3_is_told_the_task_and_nothing_else() {
+        let task = wire::Task {
+            id: "t-1".to_owned(),
+            context_id: "c-1".to_owned(),
+            status: Some(wire::TaskStatus {
+                state: longhaul_protocol::TaskState::AuthRequired.into(),
+                ..Default::default()
+            }),
+            ..Default::default()
+        };
+        let body = |payload| longhaul_protocol::to_json(&wire::StreamResponse { payload: Some(payload) });
+        let told = task_of_v0_3(&body(wire::StreamResponsePayload::Task(task))).expect("it is told");
+        let told: serde_json::Value = serde_json::from_slice(&told).expect("it is JSON");
+        let wanted = serde_json::json!({
+            "kind": "task", "id": "t-1", "contextId": "c-1", "status": {"state": "auth-required"},
+        });
+        assert_eq!(told, wanted);
+        assert_eq!(task_of_v0_3(&body(wire::StreamResponsePayload::StatusUpdate(Default::default()))), None);
+        let courier = courier();
+        assert_eq!((courier.content("1.0"), courier.content("0.3")), (Content::Event, Content::Task));
     }
 
     #[test]

@@ -7,9 +7,6 @@ use super::{PushParts, Secrets};
 use crate::engine::{Inner, known_form};
 use crate::{Engine, EngineError};
 
-/// The version of the protocol in which configs are made, and deliveries written.
-const VERSION: &str = "1.0";
-
 /// Which configs are wanted.
 #[derive(Clone, Debug)]
 pub struct PushConfigsQuery {
@@ -46,7 +43,8 @@ impl Engine {
         self.inner.push.get().is_some()
     }
 
-    /// Adds a push config to a task, or replaces the one of the same id (A2A §3.1.7). The answer holds no secrets.
+    /// Adds a push config to a task, or replaces the one of the same id (A2A §3.1.7). What is pushed there is written in
+    /// `version` of the protocol, which is the caller's. The answer holds no secrets.
     ///
     /// # Errors
     ///
@@ -56,11 +54,12 @@ impl Engine {
         &self,
         scope: &Scope,
         config: wire::TaskPushNotificationConfig,
+        version: &'static str,
     ) -> Result<wire::TaskPushNotificationConfig, EngineError> {
         let inner = &self.inner;
         let parts = inner.push_parts()?;
         let task_id = known_form(&config.task_id)?;
-        let new = inner.new_push(&config, "")?;
+        let new = inner.new_push(&config, version, "")?;
         let config = new.seal(parts, &task_id)?;
         let answer = shown(&task_id, scope, &config);
         let configs_max = inner.config.push_configs_max;
@@ -156,7 +155,12 @@ impl Inner {
     }
 
     /// Checks a config. `prefix` says where it stands in its request.
-    pub fn new_push(&self, config: &wire::TaskPushNotificationConfig, prefix: &str) -> Result<NewPush, EngineError> {
+    pub fn new_push(
+        &self,
+        config: &wire::TaskPushNotificationConfig,
+        version: &'static str,
+        prefix: &str,
+    ) -> Result<NewPush, EngineError> {
         let courier = &self.push_parts()?.courier;
         let field = |name: &str| format!("{prefix}{name}");
         let now = self.clock.now();
@@ -179,7 +183,7 @@ impl Inner {
             host,
             scheme,
             secrets: None,
-            version: VERSION.to_owned(),
+            version: version.to_owned(),
             created_at: now,
         };
         Ok(NewPush { config, secrets })

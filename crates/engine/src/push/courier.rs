@@ -53,8 +53,18 @@ pub struct Parcel {
     pub version: String,
     /// The same for each attempt at this event, so that a receiver knows it again.
     pub id: String,
-    /// The `StreamResponse` as JSON.
+    /// The `StreamResponse` as JSON: the event, or the whole task if the courier asked for that.
     pub body: Bytes,
+}
+
+/// What a notification tells.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub enum Content {
+    /// The event.
+    Event,
+    /// The task as it stood with the event. An event that is not of the status is left out while others follow it: they
+    /// tell it again.
+    Task,
 }
 
 /// What became of an attempt.
@@ -96,6 +106,9 @@ pub trait Courier: fmt::Debug + Send + Sync {
     ///
     /// Which field is wrong, and why, as the end of a sentence about it.
     fn check_secrets(&self, scheme: Option<&str>, secrets: &Secrets) -> Result<(), (&'static str, String)>;
+
+    /// What is told to those who speak this version of the protocol.
+    fn content(&self, version: &str) -> Content;
 
     /// Makes one attempt, within a time that it knows.
     async fn deliver(&self, parcel: Parcel) -> Verdict;

@@ -6,13 +6,14 @@ use base64::Engine as _;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 use bytes::Bytes;
 use longhaul_protocol::Timestamp;
-use longhaul_store::{DueDelivery, HostState, Next, Settlement, StoreError};
+use longhaul_store::{DueDelivery, EventKind, HistoryLimit, HostState, Next, Settlement, SnapshotQuery, StoreError};
 use sha2::{Digest as _, Sha256};
 
 use super::places::{Place, Standing};
 use super::sender::STORE_RETRY;
-use super::{Parcel, Push, Secrets, Verdict};
+use super::{Content, Parcel, Push, Secrets, Verdict};
 use crate::engine::Inner;
+use crate::stream::task_payload;
 
 /// How many events of one config are delivered under one claim, before others have their turn.
 const CHAIN_MAX: u32 = 32;
@@ -112,8 +113,10 @@ fn log(delivery: &DueDelivery, settlement: &Settlement) {
 /// Makes one attempt, and answers what follows from it.
 async fn attempt(inner: &Inner, push: &Push, begun: &mut Begun) -> Result<Settlement, StoreError> {
     let delivery = &begun.delivery;
-    let Some(body) = event(inner, delivery).await? else {
-        return Ok(Settlement::Dead { error: "its event is not in the log any more".to_owned() });
+    let body = match body(inner, push, delivery).await? {
+        Told::Body(body) => body,
+        Told::Later => return Ok(Settlement::Delivered),
+        Told::Lost => return Ok(Settlement::Dead { error: "its event is not in the log any more".to_owned() }),
     };
     let secrets = match &delivery.config.secrets {
         None => Secrets::default(),
@@ -176,12 +179,33 @@ fn follow(inner: &Inner, push: &Push, delivery: &DueDelivery, verdict: Verdict, 
     }
 }
 
-/// The event's payload, as streams send it.
-async fn event(inner: &Inner, delivery: &DueDelivery) -> Result<Option<Bytes>, StoreError> {
+/// How an event is told.
+enum Told {
+    /// As this, in the form in which streams send it.
+    Body(Bytes),
+    /// With an event that follows it.
+    Later,
+    /// Not at all: it is gone.
+    Lost,
+}
+
+async fn body(inner: &Inner, push: &Push, delivery: &DueDelivery) -> Result<Told, StoreError> {
     let before = delivery.sequence.saturating_sub(1);
     let events = inner.store.events_after(&delivery.task_id, before, 1).await?;
-    let event = events.into_iter().next().filter(|event| event.sequence == delivery.sequence);
-    Ok(event.map(|event| event.payload))
+    let Some(event) = events.into_iter().next().filter(|event| event.sequence == delivery.sequence) else {
+        return Ok(Told::Lost);
+    };
+    match push.parts.courier.content(&delivery.config.version) {
+        Content::Event => return Ok(Told::Body(event.payload)),
+        Content::Task => {}
+    }
+    // A task of many chunks would else be sent whole with each of them.
+    if event.kind == EventKind::Artifact && delivery.sequence < delivery.last_sequence && !delivery.is_dead {
+        return Ok(Told::Later);
+    }
+    let query = SnapshotQuery { at: Some(delivery.sequence), history: HistoryLimit::All, artifacts: true };
+    let snapshot = inner.store.snapshot(&delivery.scope, &delivery.task_id, query).await?;
+    Ok(snapshot.map_or(Told::Lost, |snapshot| Told::Body(task_payload(snapshot.task))))
 }
 
 /// Keeps what is known of the host: after some failures in a row nothing is sent to it for a while, of no config.

@@ -4,9 +4,9 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use longhaul_engine::{Config, EngineError, Scope, Verdict};
-use longhaul_protocol::TaskState::Completed;
+use longhaul_protocol::TaskState::{Completed, Submitted, Working};
 use longhaul_protocol::{json, wire};
-use longhaul_testkit::{Fault, Gate, Operation, ScriptedCourier, send};
+use longhaul_testkit::{Fault, Gate, Operation, ScriptedCourier, VERSION, send};
 
 use crate::pushes::*;
 use crate::world::*;
@@ -31,12 +31,32 @@ on_each_store! {
         assert!(courier.parcels().iter().all(|parcel| parcel.version == "1.0" && parcel.url == "https://a/one"));
     }
 
+    async fn who_speaks_another_version_is_told_the_task_with_each_status_and_the_last_of_its_artifacts(place) {
+        let (gate, courier) = (Gate::new(), Gate::new());
+        let (held_at, courier) = (courier.clone(), held("a", &courier));
+        let agent = talkative_after(&gate);
+        let world = pushing(place, agent, &courier).await;
+        let sent = send("go").immediately().pushing(hook("a", "one")).speaking("0.0");
+        let task = world.send(sent).await;
+        held_at.reached(1).await;
+        gate.open();
+        world.until(&task.id, Completed).await;
+        held_at.open();
+        all_delivered(&world.engine).await;
+        assert_eq!(order(&courier, "one"), [1, 2, 10]);
+        let told: Vec<_> = courier.parcels().iter().map(|parcel| told_task(parcel)).collect();
+        let states: Vec<_> = told.iter().map(|task| task.status.as_ref().unwrap().state.known().unwrap()).collect();
+        assert_eq!(states, [Submitted, Working, Completed]);
+        assert_eq!(told.iter().map(|task| task.artifacts.len()).collect::<Vec<_>>(), [0, 0, 1]);
+        assert!(courier.parcels().iter().all(|parcel| parcel.version == "0.0"));
+    }
+
     async fn a_config_that_is_made_later_is_given_what_comes_then(place) {
         let (gate, courier) = (Gate::new(), swift());
         let world = pushing(place, patient(&gate), &courier).await;
         let task = world.send(send("go").immediately()).await;
         gate.reached(1).await;
-        let made = world.engine.create_push_config(&Scope::default(), hook_of(&task, "a", "")).await.expect("it is made");
+        let made = world.engine.create_push_config(&Scope::default(), hook_of(&task, "a", ""), VERSION).await.expect("it is made");
         assert_eq!(courier.parcels().len(), 0);
         gate.open();
         courier.given(1).await;
@@ -65,7 +85,7 @@ on_each_store! {
         let world = pushing(place, patient(&gate), &courier).await;
         let task = world.send(send("go").immediately().pushing(hook("hangs", "one"))).await;
         for (host, id) in [("b", "two"), ("c", "three"), ("b", "four")] {
-            world.engine.create_push_config(&Scope::default(), hook_of(&task, host, id)).await.expect("it is made");
+            world.engine.create_push_config(&Scope::default(), hook_of(&task, host, id), VERSION).await.expect("it is made");
         }
         let ended = world.cancel(&task.id);
         let canceled = world.ticking_by(GRACE, ended).await.expect("it is canceled");
@@ -152,7 +172,7 @@ on_each_store! {
         let gate = Gate::new();
         let world = pushing(place, patient(&gate), &courier).await;
         let task = world.send(send("go").immediately().pushing(hook("gone", "one"))).await;
-        let _ = world.engine.create_push_config(&Scope::default(), hook_of(&task, "b", "two")).await.expect("it is made");
+        let _ = world.engine.create_push_config(&Scope::default(), hook_of(&task, "b", "two"), VERSION).await.expect("it is made");
         while config_ids(&world.engine, &task.id).await != ["two"] {
             tokio::time::sleep(Duration::from_millis(1)).await;
         }
@@ -341,7 +361,7 @@ on_each_store! {
         mortal.kill();
         assert_eq!(second.parcels().len(), 0, "it is claimed");
         world.clock.advance(CLAIM);
-        world.engine.create_push_config(&Scope::default(), hook_of(&task, "b", "bell")).await.expect("it rings");
+        world.engine.create_push_config(&Scope::default(), hook_of(&task, "b", "bell"), VERSION).await.expect("it rings");
         all_delivered(&world.engine).await;
         assert_eq!((order(&first, "one"), order(&second, "one")), (vec![1], (1..=10).collect()));
         assert_eq!(first.parcels()[0].id, second.parcels()[0].id, "its receiver knows it again");
@@ -355,7 +375,7 @@ on_each_store! {
         held.reached(1).await;
         let world = pushing(place, quick(), &second).await;
         world.clock.advance(CLAIM);
-        world.engine.create_push_config(&Scope::default(), hook_of(&task, "b", "bell")).await.expect("it rings");
+        world.engine.create_push_config(&Scope::default(), hook_of(&task, "b", "bell"), VERSION).await.expect("it rings");
         all_delivered(&world.engine).await;
         held.open();
         let both = || [order(&first, "one"), order(&second, "one")].concat();

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use longhaul_engine::{Config, EngineError, PushConfigsQuery, PushParts, Rotated, Scope};
 use longhaul_protocol::wire;
-use longhaul_testkit::{PlainVault, ScriptedCourier, send};
+use longhaul_testkit::{PlainVault, ScriptedCourier, VERSION, send};
 
 use crate::pushes::*;
 use crate::world::*;
@@ -31,7 +31,7 @@ on_each_store! {
         assert_eq!((parcel.secrets.token.as_str(), parcel.secrets.credentials.as_str()), ("psst", "hush"));
         assert_eq!(parcel.scheme.as_deref(), Some("Bearer"));
         let scope = Scope::default();
-        let made = world.engine.create_push_config(&scope, secretive(hook_of(&task, "a", "two"))).await.expect("it is made");
+        let made = world.engine.create_push_config(&scope, secretive(hook_of(&task, "a", "two")), VERSION).await.expect("it is made");
         let read = world.engine.push_config(&scope, &task.id, "two").await.expect("it is there");
         let page = world.engine.push_configs(all_of(&task.id)).await.expect("they can be listed");
         assert_eq!((page.configs.len(), page.next_page_token.as_str()), (2, ""));
@@ -48,7 +48,7 @@ on_each_store! {
         let world = pushing(place, quick(), &swift()).await;
         let task = world.send(send("go")).await;
         let scope = Scope::default();
-        let create = |config| world.engine.create_push_config(&scope, config);
+        let create = |config| world.engine.create_push_config(&scope, config, VERSION);
         let inside = wire::TaskPushNotificationConfig { url: "http://a/".to_owned(), ..hook_of(&task, "a", "one") };
         assert_eq!(field(create(inside).await.expect_err("it is refused")), "url");
         let lines = wire::TaskPushNotificationConfig { token: "a\nb".to_owned(), ..hook_of(&task, "a", "one") };
@@ -64,7 +64,7 @@ on_each_store! {
         let world = pushing_with(place, ask(), &swift(), few).await;
         let task = world.send(send("input which?").pushing(hook("a", "one"))).await;
         let scope = Scope::default();
-        let create = |id: &'static str| world.engine.create_push_config(&scope, hook_of(&task, "b", id));
+        let create = |id: &'static str| world.engine.create_push_config(&scope, hook_of(&task, "b", id), VERSION);
         create("two").await.expect("there is room");
         let refused = create("three").await;
         assert!(matches!(refused, Err(EngineError::Exhausted(_))), "{refused:?}");
@@ -87,7 +87,7 @@ on_each_store! {
         let engine = &world.engine;
         let query = PushConfigsQuery { scope: other.clone(), ..all_of(&task.id) };
         let refused = [
-            engine.create_push_config(&other, hook_of(&task, "b", "two")).await.map(drop),
+            engine.create_push_config(&other, hook_of(&task, "b", "two"), VERSION).await.map(drop),
             engine.push_config(&other, &task.id, "one").await.map(drop),
             engine.push_configs(query).await.map(drop),
             engine.delete_push_config(&other, &task.id, "one").await,
@@ -122,7 +122,7 @@ on_each_store! {
         let world = pushing(place, quick(), &swift()).await;
         let task = world.send(send("go")).await;
         for id in ["e", "a", "c", "b", "d"] {
-            world.engine.create_push_config(&Scope::default(), hook_of(&task, "a", id)).await.expect("it is made");
+            world.engine.create_push_config(&Scope::default(), hook_of(&task, "a", id), VERSION).await.expect("it is made");
         }
         let (mut pages, mut page_token) = (Vec::new(), String::new());
         loop {
@@ -143,7 +143,7 @@ on_each_store! {
         let (engine, scope) = (&world.engine, Scope::default());
         assert!(!engine.pushes());
         let refused = [
-            engine.create_push_config(&scope, hook_of(&task, "a", "one")).await.map(drop),
+            engine.create_push_config(&scope, hook_of(&task, "a", "one"), VERSION).await.map(drop),
             engine.push_config(&scope, &task.id, "one").await.map(drop),
             engine.push_configs(all_of(&task.id)).await.map(drop),
             engine.delete_push_config(&scope, &task.id, "one").await,

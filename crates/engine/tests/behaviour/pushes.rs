@@ -69,6 +69,30 @@ pub fn talkative() -> ScriptedAgent {
     })
 }
 
+/// The same, when the gate is open.
+pub fn talkative_after(gate: &Gate) -> ScriptedAgent {
+    let gate = gate.clone();
+    ScriptedAgent::new(move |turn| {
+        let gate = gate.clone();
+        Box::pin(async move {
+            gate.pass().await;
+            for number in 0..7 {
+                turn.artifact(piece("a", number.to_string(), number > 0)).await?;
+            }
+            Ok(Outcome::Complete(None))
+        })
+    })
+}
+
+/// The task that a parcel tells.
+pub fn told_task(parcel: &Parcel) -> wire::Task {
+    let told: wire::StreamResponse = json::from_json(&parcel.body).expect("a stream response");
+    match told.payload {
+        Some(wire::StreamResponsePayload::Task(task)) => task,
+        other => panic!("this is no task: {other:?}"),
+    }
+}
+
 /// Completes when the gate is open.
 pub fn patient(gate: &Gate) -> ScriptedAgent {
     let gate = gate.clone();

@@ -18,7 +18,6 @@ pub const CREDENTIALS_BYTES_MAX: usize = 8192;
 pub const TOKEN_BYTES_MAX: usize = 4096;
 const ID_BYTES_MAX: usize = 256;
 
-const TYPE: HeaderValue = HeaderValue::from_static("application/a2a+json");
 const AGENT: HeaderValue = HeaderValue::from_static(concat!("longhaul/", env!("CARGO_PKG_VERSION")));
 const NOTIFICATION_TOKEN: HeaderName = HeaderName::from_static("x-a2a-notification-token");
 const VERSION: HeaderName = HeaderName::from_static("a2a-version");
@@ -66,7 +65,7 @@ pub(super) fn build(
 
 fn fill(headers: &mut HeaderMap, delivery: &Delivery, target: &Target, now: Timestamp) -> Result<(), FieldRefused> {
     headers.insert(HOST, visible("url", target.authority())?);
-    headers.insert(CONTENT_TYPE, TYPE);
+    headers.insert(CONTENT_TYPE, visible("media type", delivery.media_type)?);
     headers.insert(USER_AGENT, AGENT);
     headers.insert(VERSION, visible("version", &delivery.version)?);
     if let Some(value) = authorization(delivery.scheme.as_deref(), delivery.credentials.as_ref())? {

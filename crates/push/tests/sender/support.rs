@@ -274,6 +274,7 @@ pub fn delivery(url: &str) -> Delivery {
         body: Bytes::from_static(br#"{"statusUpdate":{}}"#),
         id: "019b-7".to_owned(),
         version: "1.0".to_owned(),
+        media_type: "application/a2a+json",
         scheme: None,
         credentials: None,
         token: None,
