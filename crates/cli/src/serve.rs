@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use anyhow::Context as _;
 use longhaul_engine::{Agent, Engine, EngineParts, RandomIds};
-use longhaul_server::{Server, ServerConfig, ServerError};
+use longhaul_server::{Metrics, Server, ServerConfig, ServerError};
 use tokio::signal::unix::{Signal, SignalKind, signal};
 use tokio_util::sync::CancellationToken;
 use tracing_subscriber::EnvFilter;
@@ -147,6 +147,9 @@ fn agent(served: Served, settings: &Settings) -> Result<(Arc<dyn Agent>, ServedA
 fn server_config(settings: &Settings, served: ServedAgent<'_>, push: PushOffer) -> ServerConfig {
     let server = &settings.server;
     ServerConfig {
+        versions: server.versions.clone(),
+        drafts_path: server.drafts_path.clone(),
+        metrics: if server.metrics { Metrics::Served } else { Metrics::Off },
         public_url: server.public_url.as_ref().map(|url| url.trim_end_matches('/').to_owned()),
         prefix: server.prefix.clone(),
         grpc_interface: settings.card.grpc,

@@ -17,6 +17,7 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use longhaul_engine::{DedupMode, Retention};
+use longhaul_server::Versions;
 
 pub use card::{CardSettings, PushOffer, ServedAgent};
 pub use database_url::DatabaseUrl;
@@ -53,6 +54,10 @@ pub struct Settings {
 pub struct ServerSettings {
     /// Address and port to listen on.
     pub listen: String,
+    /// The versions of the protocol that are served.
+    pub versions: Versions,
+    /// The path below the prefix at which drafts before 0.3 are served; `None`: they are not.
+    pub drafts_path: Option<String>,
     /// The URL that the card names; `None`: `http://` and the address bound.
     pub public_url: Option<String>,
     /// The path below which everything but the card and health is served.
@@ -69,12 +74,16 @@ pub struct ServerSettings {
     pub drain_timeout: Duration,
     /// How long clients may keep the card.
     pub card_max_age: Duration,
+    /// Whether `/metrics` answers.
+    pub metrics: bool,
 }
 
 impl Default for ServerSettings {
     fn default() -> Self {
         Self {
             listen: "127.0.0.1:4100".to_owned(),
+            versions: Versions::default(),
+            drafts_path: None,
             public_url: None,
             prefix: String::new(),
             keep_alive: Duration::from_secs(10),
@@ -83,6 +92,7 @@ impl Default for ServerSettings {
             header_timeout: Duration::from_secs(30),
             drain_timeout: Duration::from_secs(10),
             card_max_age: Duration::from_secs(300),
+            metrics: false,
         }
     }
 }

@@ -11,6 +11,8 @@ pub struct ServerConfig {
     pub card: wire::AgentCard,
     /// The versions of the protocol that are served. Default: all.
     pub versions: Versions,
+    /// The path below the prefix at which drafts before 0.3 are served: `/name`. Default: `None`, they are not.
+    pub drafts_path: Option<String>,
     /// The URL under which callers reach the server, without a path; `None`: `http://` and the address bound.
     pub public_url: Option<String>,
     /// The path below which everything but the card and health is served: empty, or `/name` without a slash at its end.
@@ -50,6 +52,7 @@ impl ServerConfig {
         Self {
             card,
             versions: Versions::default(),
+            drafts_path: None,
             public_url: None,
             prefix: String::new(),
             grpc_interface: true,

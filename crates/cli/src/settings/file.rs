@@ -4,6 +4,7 @@ use std::path::Path;
 use std::time::Duration;
 
 use longhaul_engine::DedupMode;
+use longhaul_server::{Version, Versions};
 use toml::Table;
 
 use super::layer::{check_filter, check_listen, check_public_url, check_worker_name};
@@ -100,6 +101,15 @@ fn server(server: &mut ServerSettings, mut section: Section<'_>) -> Result<(), C
     if let Some(listen) = section.checked("listen", check_listen)? {
         server.listen = listen;
     }
+    if let Some(names) = section.list("versions")? {
+        server.versions = versions(&names).ok_or_else(|| {
+            let hint = "write server.versions = [\"1.0\", \"0.3\"], or one of them";
+            section.error("versions", format_args!("is {names:?}, and must name one of 1.0 and 0.3 or both"), hint)
+        })?;
+    }
+    if let Some(path) = section.checked("drafts_path", check_drafts_path)? {
+        server.drafts_path = Some(path).filter(|path| !path.is_empty());
+    }
     if let Some(url) = section.checked("public_url", check_public_url)? {
         server.public_url = Some(url);
     }
@@ -112,7 +122,15 @@ fn server(server: &mut ServerSettings, mut section: Section<'_>) -> Result<(), C
     section.set_duration("header_timeout", &mut server.header_timeout, second..=Duration::from_secs(3600))?;
     section.set_duration("drain_timeout", &mut server.drain_timeout, Duration::ZERO..=Duration::from_secs(3600))?;
     section.set_duration("card_max_age", &mut server.card_max_age, Duration::ZERO..=7 * DAY)?;
+    section.set_flag("metrics", &mut server.metrics)?;
     section.finish()
+}
+
+/// `None` for none, and for a name that is no version's.
+fn versions(names: &[String]) -> Option<Versions> {
+    let known = |name: &String| Version::ALL.iter().copied().find(|version| version.name() == name);
+    let versions: Option<Vec<Version>> = names.iter().map(known).collect();
+    Versions::new(versions?)
 }
 
 fn check_prefix(prefix: &str) -> Result<(), String> {
@@ -123,6 +141,15 @@ fn check_prefix(prefix: &str) -> Result<(), String> {
         _ if prefix.is_empty() => Ok(()),
         Some(path) if path.split('/').all(good) => Ok(()),
         _ => Err("empty, or a path like \"/agents/one\" without a slash at its end".to_owned()),
+    }
+}
+
+fn check_drafts_path(path: &str) -> Result<(), String> {
+    const TAKEN: [&str; 4] = ["/v1", "/tasks", "/extendedAgentCard", "/metrics"];
+    let is_free = !TAKEN.contains(&path) && path.matches('/').count() <= 1;
+    match check_prefix(path) {
+        Ok(()) if is_free => Ok(()),
+        _ => Err("empty, or one name like \"/drafts\" that nothing else has".to_owned()),
     }
 }
 

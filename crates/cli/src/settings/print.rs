@@ -36,6 +36,8 @@ impl Settings {
         let server = &self.server;
         let mut table = Writer::default();
         table.text("listen", &server.listen);
+        table.list("versions", &server.versions.iter().map(|version| version.name().to_owned()).collect::<Vec<_>>());
+        table.text("drafts_path", server.drafts_path.as_deref().unwrap_or_default());
         table.optional("public_url", server.public_url.as_deref());
         table.text("prefix", &server.prefix);
         table.text("keep_alive", duration::format(server.keep_alive));
@@ -44,6 +46,7 @@ impl Settings {
         table.text("header_timeout", duration::format(server.header_timeout));
         table.text("drain_timeout", duration::format(server.drain_timeout));
         table.text("card_max_age", duration::format(server.card_max_age));
+        table.put("metrics", server.metrics);
         table.0
     }
 

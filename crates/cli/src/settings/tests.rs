@@ -20,6 +20,8 @@ fn flags(given: &[(&'static str, &str)]) -> Layer {
 const WHOLE: &str = r#"
 [server]
 listen = "0.0.0.0:80"
+versions = ["0.3"]
+drafts_path = "/drafts"
 public_url = "https://agent.example"
 prefix = "/agents/one"
 keep_alive = "5s"
@@ -28,6 +30,7 @@ streams_max = 7
 header_timeout = "3s"
 drain_timeout = "0s"
 card_max_age = "1h"
+metrics = true
 [store]
 kind = "memory"
 data = "/var/lib/longhaul"

@@ -190,18 +190,24 @@ enum Told {
 }
 
 async fn body(inner: &Inner, push: &Push, delivery: &DueDelivery) -> Result<Told, StoreError> {
+    let content = push.parts.courier.content(&delivery.config.version);
+    let limit = match content {
+        Content::Event => 1,
+        // The one that follows tells whether there is one.
+        Content::Task => 2,
+    };
     let before = delivery.sequence.saturating_sub(1);
-    let events = inner.store.events_after(&delivery.task_id, before, 1).await?;
-    let Some(event) = events.into_iter().next().filter(|event| event.sequence == delivery.sequence) else {
+    let mut events = inner.store.events_after(&delivery.task_id, before, limit).await?.into_iter();
+    let Some(event) = events.next().filter(|event| event.sequence == delivery.sequence) else {
         return Ok(Told::Lost);
     };
-    match push.parts.courier.content(&delivery.config.version) {
+    match content {
         Content::Event => return Ok(Told::Body(event.payload)),
+        // A task of many chunks would else be sent whole with each of them.
+        Content::Task if event.kind == EventKind::Artifact && events.next().is_some() && !delivery.is_dead => {
+            return Ok(Told::Later);
+        }
         Content::Task => {}
-    }
-    // A task of many chunks would else be sent whole with each of them.
-    if event.kind == EventKind::Artifact && delivery.sequence < delivery.last_sequence && !delivery.is_dead {
-        return Ok(Told::Later);
     }
     let query = SnapshotQuery { at: Some(delivery.sequence), history: HistoryLimit::All, artifacts: true };
     let snapshot = inner.store.snapshot(&delivery.scope, &delivery.task_id, query).await?;

@@ -44,7 +44,7 @@ on_each_store! {
         held_at.open();
         all_delivered(&world.engine).await;
         assert_eq!(order(&courier, "one"), [1, 2, 10]);
-        let told: Vec<_> = courier.parcels().iter().map(|parcel| told_task(parcel)).collect();
+        let told: Vec<_> = courier.parcels().iter().map(told_task).collect();
         let states: Vec<_> = told.iter().map(|task| task.status.as_ref().unwrap().state.known().unwrap()).collect();
         assert_eq!(states, [Submitted, Working, Completed]);
         assert_eq!(told.iter().map(|task| task.artifacts.len()).collect::<Vec<_>>(), [0, 0, 1]);

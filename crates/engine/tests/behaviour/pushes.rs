@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use longhaul_engine::{Config, Engine, Outcome, Parcel, PushConfigsQuery, PushParts, Scope, Verdict};
-use longhaul_protocol::wire;
+use longhaul_protocol::{json, wire};
 use longhaul_store::PushBacklog;
 use longhaul_testkit::{Gate, PlainVault, ScriptedAgent, ScriptedCourier, piece};
 
