@@ -8,6 +8,7 @@ use serde_json::Value;
 
 use crate::grpc::{GrpcClient, GrpcStream};
 use crate::http_binding::{HttpClient, HttpStream};
+use crate::old::{self, OldClient, OldStream, Speech};
 use crate::{Instances, PATIENCE, Refusal, within};
 
 /// A binding of the protocol.
@@ -161,7 +162,8 @@ impl From<std::io::Error> for CallError {
 #[derive(Debug)]
 pub struct Client {
     binding: Binding,
-    instances: Vec<Instance>,
+    speech: Speech,
+    instances: Vec<(Instance, OldClient)>,
     dice: StdRng,
 }
 
@@ -178,12 +180,32 @@ impl Client {
     /// A client; it connects when it is used.
     #[must_use]
     pub fn new(binding: Binding, instances: impl Into<Instances>) -> Self {
+        Self::speaking(Speech::V1_0, binding, instances)
+    }
+
+    /// A client that speaks this version.
+    #[must_use]
+    pub fn speaking(speech: Speech, binding: Binding, instances: impl Into<Instances>) -> Self {
         let instances = instances.into();
-        let connect = |addr: &SocketAddr| match binding {
-            Binding::JsonRpc | Binding::HttpJson => Instance::Http(HttpClient::new(binding, *addr)),
-            Binding::Grpc => Instance::Grpc(GrpcClient::new(*addr)),
+        let connect = |addr: &SocketAddr| {
+            let client = match binding {
+                Binding::JsonRpc | Binding::HttpJson => Instance::Http(HttpClient::new(binding, *addr)),
+                Binding::Grpc => Instance::Grpc(GrpcClient::new(*addr)),
+            };
+            (client, OldClient::new(binding, *addr))
         };
-        Self { binding, instances: instances.addrs().iter().map(connect).collect(), dice: instances.dice() }
+        Self { binding, speech, instances: instances.addrs().iter().map(connect).collect(), dice: instances.dice() }
+    }
+
+    /// The version that it speaks.
+    #[must_use]
+    pub fn speech(&self) -> Speech {
+        self.speech
+    }
+
+    /// Whether a call is made in v0.3: what v0.3 has no operation for is asked in v1.0.
+    fn is_old(&self, call: &Call) -> bool {
+        self.speech == Speech::V0_3 && old::method(call.operation).is_some()
     }
 
     /// Its binding.
@@ -193,7 +215,7 @@ impl Client {
     }
 
     /// The instance that the next request goes to.
-    fn instance(&mut self) -> &mut Instance {
+    fn instance(&mut self) -> &mut (Instance, OldClient) {
         let number = self.dice.random_range(0..self.instances.len());
         &mut self.instances[number]
     }
@@ -205,10 +227,12 @@ impl Client {
     /// When the server refuses, or is gone.
     pub async fn call(&mut self, call: &Call) -> Result<Value, CallError> {
         let what = format!("{:?} {:?}", self.binding(), call.operation);
+        let is_old = self.is_old(call);
         let answer = async {
             match self.instance() {
-                Instance::Http(client) => client.call(call).await,
-                Instance::Grpc(client) => client.call(call).await,
+                (_, old) if is_old => old.call(call).await,
+                (Instance::Http(client), _) => client.call(call).await,
+                (Instance::Grpc(client), _) => client.call(call).await,
             }
         };
         within(PATIENCE, &what, answer).await
@@ -221,10 +245,12 @@ impl Client {
     /// When the server refuses, or is gone.
     pub async fn open(&mut self, call: &Call) -> Result<Stream, CallError> {
         let what = format!("{:?} {:?}", self.binding(), call.operation);
+        let is_old = self.is_old(call);
         let answer = async {
             match self.instance() {
-                Instance::Http(client) => client.open(call).await.map(Stream::Http),
-                Instance::Grpc(client) => client.open(call).await.map(Stream::Grpc),
+                (_, old) if is_old => old.open(call).await.map(Stream::Old),
+                (Instance::Http(client), _) => client.open(call).await.map(Stream::Http),
+                (Instance::Grpc(client), _) => client.open(call).await.map(Stream::Grpc),
             }
         };
         within(PATIENCE, &what, answer).await
@@ -304,6 +330,8 @@ pub enum Stream {
     Http(HttpStream),
     /// A gRPC response stream.
     Grpc(GrpcStream),
+    /// Either of them, in v0.3.
+    Old(OldStream),
 }
 
 impl Stream {
@@ -317,6 +345,7 @@ impl Stream {
             match self {
                 Self::Http(stream) => stream.next().await,
                 Self::Grpc(stream) => stream.next().await,
+                Self::Old(stream) => stream.next().await,
             }
         };
         within(PATIENCE, "the next item of a stream", next).await

@@ -231,6 +231,16 @@ fn refused(status: Status) -> CallError {
     CallError::Refused(Refusal::of_grpc(status.code() as i32, status.message(), details))
 }
 
+/// The same of v0.3.
+pub(crate) fn refused_v0_3(status: Status) -> CallError {
+    let silent = status.code() == Code::Unknown && status.details().is_empty();
+    if silent || std::error::Error::source(&status).is_some() {
+        return CallError::Cut(format!("{status:?}"));
+    }
+    let details = details_json(status.details());
+    CallError::Refused(Refusal::of_grpc_v0_3(status.code() as i32, status.message(), details))
+}
+
 /// The details of a status in their JSON form.
 fn details_json(details: &[u8]) -> Vec<Value> {
     use tonic_prost::prost::Message as _;

@@ -6,6 +6,7 @@
 //! - [`http`] is a connection of HTTP/1.1 that shows each byte; [`sse`] reads event streams from it.
 //! - [`client`] is one face for JSON-RPC, HTTP+JSON and gRPC: the same operation with the same
 //!   parameters, answered in the same JSON or refused in the same terms.
+//! - [`old`] speaks v0.3 behind the same face.
 //! - [`refusal`] is the error table of §5.4 as a peer sees it, written down a second time on purpose.
 //! - [`promises`] has callers who write down what they are told, and checks that it holds.
 //! - [`peers`] are other people's servers, [`hostile`] are those that a client must survive, both for our client to be tested
@@ -31,6 +32,7 @@ pub mod http;
 pub mod http_binding;
 mod instances;
 pub mod normal;
+pub mod old;
 pub mod peers;
 pub mod promises;
 pub mod proxy;
@@ -49,6 +51,7 @@ pub use fleet::Fleet;
 pub use grpc::Channel;
 pub use hostile::Hostile;
 pub use instances::{Instances, seed, setting};
+pub use old::Speech;
 pub use peers::{Peer, Sdk};
 pub use proxy::{FaultProxy, LinkFault};
 pub use refusal::Refusal;

@@ -41,6 +41,24 @@ pub const TABLE: &[Row] = &[
     row("UNAVAILABLE", -32603, 503, 14, "UNAVAILABLE"),
 ];
 
+/// What v0.3 has otherwise: the reason, its own name, the HTTP status, the number of the gRPC status.
+#[rustfmt::skip]
+const TABLE_V0_3: &[(&str, &str, u16, i32)] = &[
+    ("TASK_NOT_FOUND", "TaskNotFoundError", 404, 5),
+    ("TASK_NOT_CANCELABLE", "TaskNotCancelableError", 409, 9),
+    ("PUSH_NOTIFICATION_NOT_SUPPORTED", "PushNotificationNotSupportedError", 501, 12),
+    ("UNSUPPORTED_OPERATION", "UnsupportedOperationError", 501, 12),
+    ("CONTENT_TYPE_NOT_SUPPORTED", "ContentTypeNotSupportedError", 415, 3),
+    ("VERSION_NOT_SUPPORTED", "VersionNotSupportedError", 400, 9),
+    ("INVALID_PARAMS", "InvalidParamsError", 400, 3),
+];
+
+fn row_v0_3(refusal: &Refusal) -> (&'static str, u16, i32) {
+    let found = TABLE_V0_3.iter().find(|(reason, ..)| *reason == refusal.reason);
+    let (_, name, http, grpc) = found.unwrap_or_else(|| panic!("a reason that is in no table: {refusal:?}"));
+    (name, *http, *grpc)
+}
+
 /// The statuses that JSON-RPC errors come with instead of 200.
 const JSON_RPC_STATUSES: [u16; 3] = [413, 429, 503];
 
@@ -103,6 +121,23 @@ impl Refusal {
     pub(crate) fn of_grpc(code: i32, message: &str, details: Vec<Value>) -> Self {
         let refusal = Self::new(Some(message), details, format!("gRPC {code}"));
         assert_eq!(code, refusal.row().grpc, "{refusal:?}");
+        refusal
+    }
+
+    pub(crate) fn of_http_v0_3(http: u16, body: &Value) -> Self {
+        let details = body["data"].as_array().cloned().unwrap_or_default();
+        let refusal = Self::new(body["message"].as_str(), details, body.to_string());
+        let (name, status, _) = row_v0_3(&refusal);
+        assert_eq!((http, &body["error"]), (status, &name.into()), "{refusal:?}");
+        assert_eq!(body["code"], refusal.row().json_rpc, "{refusal:?}");
+        refusal
+    }
+
+    pub(crate) fn of_grpc_v0_3(code: i32, message: &str, details: Vec<Value>) -> Self {
+        let refusal = Self::new(Some(message), details, format!("gRPC {code}"));
+        let (name, _, number) = row_v0_3(&refusal);
+        assert_eq!(code, number, "{refusal:?}");
+        assert!(message.starts_with(&format!("{name}: ")), "{refusal:?}");
         refusal
     }
 

@@ -4,7 +4,7 @@ use longhaul_tests::task::{id_of, message, say, say_and_leave, say_to, state_of,
 use longhaul_tests::{Call, Operation};
 use serde_json::json;
 
-crate::scenarios! {
+crate::scenarios_of_both! {
     async fn echo_completes_with_one_artifact(s) {
         let task = s.send(say("echo"), "COMPLETED").await;
         assert_eq!(task["artifacts"].as_array().map(Vec::len), Some(1));

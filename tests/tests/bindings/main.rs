@@ -1,6 +1,8 @@
 //! One list of scenarios, run through JSON-RPC, HTTP+JSON and gRPC on each store, in PostgreSQL with three
 //! instances of which any gets each request: what comes out has to be right, and the same nine times.
 //!
+//! What v0.3 can say is run through its three bindings too. What comes out is told in v1.0 again, and has to mean the same.
+//!
 //! Ids and times are replaced by the order of their appearance. Each run has a server, or instances, of its own.
 
 #![expect(clippy::indexing_slicing, clippy::panic, clippy::unwrap_used, reason = "a test fails by panicking")]
@@ -19,12 +21,13 @@ use std::time::Duration;
 use longhaul_tests::normal::Normal;
 use longhaul_tests::task::{id_of, state_of};
 use longhaul_tests::{
-    Binding, Call, CallError, Client, Event, Fleet, Instances, Launch, Operation, Refusal, Server, Store, until,
+    Binding, Call, CallError, Client, Event, Fleet, Instances, Launch, Operation, Refusal, Server, Speech, Store,
+    until,
 };
 use serde_json::{Value, json};
 use tokio::task::{JoinSet, LocalSet};
 
-/// Makes a test of each scenario.
+/// Makes a test of each scenario of v1.0 alone.
 macro_rules! scenarios {
     ($($(#[$doc:meta])* async fn $name:ident($session:ident) $body:block)+) => {$(
         $(#[$doc])*
@@ -35,6 +38,31 @@ macro_rules! scenarios {
     )+};
 }
 use scenarios;
+
+/// Makes a test of each scenario, which v0.3 has to pass as well, unless it is among [`BEYOND_V0_3`].
+macro_rules! scenarios_of_both {
+    ($($(#[$doc:meta])* async fn $name:ident($session:ident) $body:block)+) => {$(
+        $(#[$doc])*
+        #[tokio::test]
+        async fn $name() {
+            let scenario: crate::Scenario = |$session| Box::pin(async move { $body });
+            crate::compare_both(stringify!($name), scenario).await;
+        }
+    )+};
+}
+use scenarios_of_both;
+
+/// The scenarios of which v0.3 cannot pass what it has no words for, and why. They have to fail.
+const BEYOND_V0_3: &[(&str, &str)] = &[
+    ("tenants_do_not_see_each_other", "v0.3 has no tenants"),
+    ("history_length_cuts_to_the_newest", "to v0.3, 0 is no limit"),
+    (
+        "first_item_of_a_stream_is_the_task_at_its_number",
+        "a stream of v0.3 ends with a question, also when it is told again and was answered since",
+    ),
+];
+
+type Scenario = fn(&mut Session) -> Steps<'_>;
 
 type Steps<'a> = Pin<Box<dyn Future<Output = ()> + 'a>>;
 
@@ -76,7 +104,7 @@ struct Session {
 impl Session {
     /// Another client of the same binding.
     fn other(&self) -> Client {
-        Client::new(self.client.binding(), &self.instances)
+        Client::speaking(self.client.speech(), self.client.binding(), &self.instances)
     }
 
     /// Notes what has to be the same in each run.
@@ -159,14 +187,42 @@ impl Session {
 impl Drop for Session {
     fn drop(&mut self) {
         if std::thread::panicking() {
-            eprintln!("--- this was {:?} on {:?}", self.client.binding(), self.place);
+            let client = &self.client;
+            eprintln!("--- this was {:?} {:?} on {:?}", client.speech(), client.binding(), self.place);
         }
     }
 }
 
 /// Runs the scenario on each store through each binding, and compares.
-async fn compare(scenario: fn(&mut Session) -> Steps<'_>) {
+async fn compare(scenario: Scenario) {
     let records = LocalSet::new().run_until(run_all(scenario)).await;
+    assert_same(&records);
+}
+
+/// The same, and through the bindings of v0.3.
+async fn compare_both(name: &str, scenario: Scenario) {
+    let (mut records, old) = LocalSet::new()
+        .run_until(async { (run_all(scenario).await, run_old(scenario).await) })
+        .await;
+    assert_same(&records);
+    let beyond = BEYOND_V0_3.iter().find(|(known, _)| *known == name);
+    for (binding, outcome) in old {
+        match (outcome, beyond) {
+            (Ok(record), None) => {
+                let (first_name, first) = records.swap_remove(0);
+                let meaning = |record: &[Value]| record.iter().map(meaning).collect::<Vec<_>>();
+                let both = [(first_name.clone(), meaning(&first)), (format!("v0.3 {binding:?}"), meaning(&record))];
+                records.insert(0, (first_name, first));
+                assert_same(&both);
+            }
+            (Err(_), Some(_)) => {}
+            (Err(error), None) => panic!("v0.3 {binding:?}: {error}"),
+            (Ok(_), Some((_, why))) => panic!("v0.3 {binding:?} passes, although {why}: take it off the list"),
+        }
+    }
+}
+
+fn assert_same(records: &[(String, Vec<Value>)]) {
     let (first_name, first) = &records[0];
     assert!(!first.is_empty(), "a scenario notes something");
     for (name, record) in &records[1..] {
@@ -177,28 +233,52 @@ async fn compare(scenario: fn(&mut Session) -> Steps<'_>) {
     }
 }
 
+/// A note without what differs in v0.3 and means the same: how a refusal names members, and what the reasons add.
+fn meaning(note: &Value) -> Value {
+    match note.get("refused") {
+        Some(reason) => json!({"refused": reason}),
+        None => note.clone(),
+    }
+}
+
 /// What each run noted, by its name.
-async fn run_all(scenario: fn(&mut Session) -> Steps<'_>) -> Vec<(String, Vec<Value>)> {
+async fn run_all(scenario: Scenario) -> Vec<(String, Vec<Value>)> {
     let mut runs = JoinSet::new();
     for place in [Place::Memory, Place::Sqlite, Place::ThreeInstances] {
         for binding in Binding::ALL {
             runs.spawn_local(async move {
-                let (running, instances) = place.start().await;
-                let mut session = Session {
-                    place,
-                    client: Client::new(binding, &instances),
-                    instances,
-                    normal: Normal::default(),
-                    record: Vec::new(),
-                };
-                scenario(&mut session).await;
-                drop(running);
-                let record = std::mem::take(&mut session.record);
-                (format!("{binding:?} on {place:?}"), record)
+                (format!("{binding:?} on {place:?}"), run(place, Speech::V1_0, binding, scenario).await)
             });
         }
     }
     let mut records = runs.join_all().await;
     records.sort_by(|one, other| one.0.cmp(&other.0));
     records
+}
+
+/// What the run of each binding of v0.3 noted, or that it failed.
+async fn run_old(scenario: Scenario) -> Vec<(Binding, Result<Vec<Value>, tokio::task::JoinError>)> {
+    let runs = Binding::ALL.map(|binding| {
+        let run = run(Place::Memory, Speech::V0_3, binding, scenario);
+        (binding, tokio::task::spawn_local(run))
+    });
+    let mut records = Vec::new();
+    for (binding, run) in runs {
+        records.push((binding, run.await));
+    }
+    records
+}
+
+async fn run(place: Place, speech: Speech, binding: Binding, scenario: Scenario) -> Vec<Value> {
+    let (running, instances) = place.start().await;
+    let mut session = Session {
+        place,
+        client: Client::speaking(speech, binding, &instances),
+        instances,
+        normal: Normal::default(),
+        record: Vec::new(),
+    };
+    scenario(&mut session).await;
+    drop(running);
+    std::mem::take(&mut session.record)
 }

@@ -16,7 +16,7 @@ fn last(events: &[Event]) -> &str {
     state_of(&events.last().unwrap().data)
 }
 
-crate::scenarios! {
+crate::scenarios_of_both! {
     async fn stream_begins_with_the_task_and_ends_with_its_end(s) {
         for (text, state) in [("echo", "COMPLETED"), ("fail", "FAILED"), ("fail late", "FAILED"), ("late", "COMPLETED")] {
             let events = s.collect(&send(text)).await;

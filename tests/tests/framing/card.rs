@@ -67,7 +67,14 @@ async fn card_names_the_three_interfaces_of_this_address() {
     let (host, url) = (server.addr().to_string(), format!("http://{}", server.addr()));
     assert_eq!(
         told,
-        [("JSONRPC", url.as_str(), "1.0"), ("HTTP+JSON", url.as_str(), "1.0"), ("GRPC", host.as_str(), "1.0"),]
+        [
+            ("JSONRPC", url.as_str(), "1.0"),
+            ("HTTP+JSON", url.as_str(), "1.0"),
+            ("GRPC", host.as_str(), "1.0"),
+            ("JSONRPC", url.as_str(), "0.3"),
+            ("HTTP+JSON", url.as_str(), "0.3"),
+            ("GRPC", host.as_str(), "0.3"),
+        ]
     );
     for member in ["name", "description", "version"] {
         assert!(!card[member].as_str().unwrap().is_empty(), "{member}");
