@@ -125,7 +125,7 @@ async fn what_is_wrong_is_told_by_the_names_of_v0_3() {
     for (parts, path) in [
         (json!([{"kind": "image"}]), "message.parts[0].kind"),
         (file(json!({"bytes": "%"})), "message.parts[0].file.bytes"),
-        (file(json!({"uri": ""})), "message.parts[0].file.uri"),
+        (file(json!({"name": "x"})), "message.parts[0].file"),
         (json!([]), "message.parts"),
     ] {
         let mut params = say("echo");
