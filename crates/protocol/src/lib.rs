@@ -9,6 +9,7 @@
 //!
 //! The crate does no input or output, reads no clock and draws no random number.
 
+pub mod drafts;
 mod error;
 mod ids;
 pub mod json;

@@ -146,7 +146,63 @@ impl Card {
 
 #[cfg(test)]
 mod tests {
+    use longhaul_protocol::{from_json, v0_3};
+    use serde_json::json;
+
     use super::*;
+
+    fn secured() -> ServerConfig {
+        let card = json!({
+            "name": "one", "description": "two", "version": "3",
+            "capabilities": {"streaming": true, "extendedAgentCard": true},
+            "securitySchemes": {
+                "key": {"apiKeySecurityScheme": {"location": "header", "name": "X-Key"}},
+                "sign in": {"oauth2SecurityScheme": {"flows": {"clientCredentials": {
+                    "tokenUrl": "https://id.example/token", "scopes": {"run": "may run"},
+                }}}},
+            },
+            "securityRequirements": [{"schemes": {"sign in": {"list": ["run"]}}}],
+            "defaultInputModes": ["text/plain"], "defaultOutputModes": ["text/plain"],
+            "skills": [
+                {"id": "a", "name": "A", "description": "a", "tags": ["t"]},
+                {"id": "b", "name": "B", "description": "b", "tags": ["t"],
+                 "securityRequirements": [{"schemes": {"key": {"list": []}}}]},
+            ],
+        });
+        ServerConfig { prefix: "/one".to_owned(), ..ServerConfig::new(from_json(card.to_string().as_bytes()).unwrap()) }
+    }
+
+    #[test]
+    fn both_readers_find_the_same_in_one_document() {
+        let config = secured();
+        let card = with_interfaces(&config, "https://agent.example");
+        let document = document(&card, &config.versions);
+        assert_eq!(from_json::<wire::AgentCard>(&document).unwrap(), card, "v1.0 reads what it would read alone");
+        let old = v0_3::card::card_from_json(&document).unwrap();
+        let alone = Value::Object(card_to_v0_3(&card).unwrap()).to_string();
+        assert_eq!(old, v0_3::card::card_from_json(alone.as_bytes()).unwrap(), "and so does v0.3");
+        let text: Value = serde_json::from_slice(&document).unwrap();
+        let key = json!({
+            "apiKeySecurityScheme": {"location": "header", "name": "X-Key"},
+            "type": "apiKey", "in": "header", "name": "X-Key",
+        });
+        assert_eq!(text["securitySchemes"]["key"], key);
+        assert_eq!(text["security"], json!([{"sign in": ["run"]}]));
+        assert_eq!(text["securityRequirements"], json!([{"schemes": {"sign in": {"list": ["run"]}}}]));
+        assert_eq!((&text["skills"][0].get("security"), &text["skills"][1]["security"]), (&None, &json!([{"key": []}])));
+        assert_eq!(text["supportsAuthenticatedExtendedCard"], true);
+        assert_eq!((&text["url"], &text["protocolVersion"]), (&json!("https://agent.example/one"), &json!("0.3")));
+        assert_eq!(text["additionalInterfaces"][1], json!({"url": "agent.example:443", "transport": "GRPC"}));
+    }
+
+    #[test]
+    fn without_v0_3_the_document_is_the_card_of_v1_0() {
+        let versions = Versions::new([Version::V1_0]).unwrap();
+        let config = ServerConfig { versions: versions.clone(), ..secured() };
+        let card = with_interfaces(&config, "https://agent.example");
+        assert_eq!(card.supported_interfaces.len(), 3);
+        assert_eq!(document(&card, &versions), to_json(&card));
+    }
 
     #[test]
     fn the_grpc_interface_is_host_and_port() {

@@ -14,7 +14,8 @@ fn a_command_is_served_and_ends_in_order() {
     assert_eq!(card["name"], "tr");
     let bindings: Vec<&Value> =
         card["supportedInterfaces"].as_array().expect("a list").iter().map(|one| &one["protocolBinding"]).collect();
-    assert_eq!(bindings, ["JSONRPC", "HTTP+JSON", "GRPC"]);
+    let three = ["JSONRPC", "HTTP+JSON", "GRPC"];
+    assert_eq!(bindings, [three, three].concat(), "of v1.0, then of v0.3");
     let task = server.send("hello", &json!({}));
     assert_eq!(task["status"]["state"], "TASK_STATE_COMPLETED");
     assert_eq!(task["artifacts"][0]["parts"][0]["text"], "HELLO");
