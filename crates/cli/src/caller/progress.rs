@@ -3,7 +3,7 @@
 use std::io::{self, IsTerminal as _};
 use std::time::Duration;
 
-use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
+use indicatif::{ProgressBar, ProgressDrawTarget, ProgressFinish, ProgressStyle};
 use longhaul_protocol::wire::{StreamResponse, StreamResponsePayload, TaskArtifactUpdateEvent, TaskState};
 
 use crate::arguments::OutputForm;
@@ -33,7 +33,7 @@ impl Progress {
     }
 
     fn drawn(target: ProgressDrawTarget) -> Self {
-        let bar = ProgressBar::with_draw_target(None, target);
+        let bar = ProgressBar::with_draw_target(None, target).with_finish(ProgressFinish::AndClear);
         if let Ok(style) = ProgressStyle::with_template("{spinner} {elapsed} {msg}") {
             bar.set_style(style);
         }
@@ -80,6 +80,11 @@ impl Progress {
             Some((name, 1)) => format!("{}, artifact {name}", self.state),
             Some((name, chunks)) => format!("{}, artifact {name}: {chunks} chunks", self.state),
         }
+    }
+
+    /// Writes a line of its own to stderr.
+    pub fn say(&self, line: &str) {
+        self.bar.suspend(|| eprintln!("longhaul: {}", clean::line(line)));
     }
 
     /// Takes the line away.

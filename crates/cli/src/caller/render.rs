@@ -11,7 +11,7 @@ mod stream;
 mod task;
 
 pub use card::{Verdict, card};
-pub use hint::{Continuation, shell_word};
+pub use hint::Continuation;
 pub use list::{push_config, push_configs, tasks};
 pub use page::Page;
 pub use stream::StreamText;

@@ -1,0 +1,34 @@
+//! The client's commands, one module each.
+
+mod answers;
+mod ask;
+mod card;
+mod download;
+mod events;
+mod list;
+mod push_config;
+mod send;
+mod task;
+
+use super::arguments::{CallerCommand, CardCommand, TaskCommand};
+use super::session::{End, Session};
+
+/// Does what the command says.
+///
+/// # Errors
+///
+/// [`End`] when it came to nothing.
+pub async fn run(session: &Session, command: &CallerCommand) -> Result<(), End> {
+    match command {
+        CallerCommand::Card(CardCommand::Get(flags)) => card::get(session, flags).await,
+        CallerCommand::Send(flags) => send::send(session, flags).await,
+        CallerCommand::Task(command) => match command {
+            TaskCommand::Get(flags) => task::get(session, flags).await,
+            TaskCommand::Cancel(flags) => task::cancel(session, flags).await,
+            TaskCommand::List(flags) => list::list(session, flags).await,
+            TaskCommand::Subscribe(flags) => task::subscribe(session, flags).await,
+            TaskCommand::Download(flags) => download::download(session, flags).await,
+            TaskCommand::PushConfig(command) => push_config::run(session, command).await,
+        },
+    }
+}
