@@ -117,6 +117,12 @@ impl Fold {
         self.status.as_ref().map(|status| status.state)
     }
 
+    /// Whether anything of the task was told: a status, or an artifact.
+    #[must_use]
+    pub fn has_begun(&self) -> bool {
+        !self.is_empty()
+    }
+
     /// Takes note of a message that the follower knows from elsewhere, such as the one that it sent.
     pub fn saw_message(&mut self, message_id: &str) {
         self.messages.insert(message_id);

@@ -1,0 +1,83 @@
+//! What is being asked of the agent, and what is asked next.
+
+use std::fmt;
+use std::future::Future;
+use std::pin::Pin;
+
+use longhaul_protocol::wire;
+use tokio::time::Instant;
+
+use crate::binding::stream::RawStream;
+use crate::error::ClientError;
+
+/// An answer that is waited for. It is kept, so that whoever drops the future of one event does not begin anew with the next.
+pub(super) type Pending<T> = Pin<Box<dyn Future<Output = Result<T, ClientError>> + Send>>;
+
+/// How the follower stands with the agent.
+pub(super) enum Link {
+    /// Nothing is asked before this moment.
+    Due {
+        /// What is asked then.
+        ask: Ask,
+        /// When.
+        at: Instant,
+    },
+    /// A stream is being opened.
+    Opening(Pending<RawStream>),
+    /// A stream is open.
+    Open(Box<Open>),
+    /// The task is asked for; why not a stream of it.
+    Asking(Pending<wire::Task>, NoStream),
+    /// The message is being sent to an agent without streams.
+    Sending(Pending<wire::SendMessageResponse>),
+    /// There is nothing more.
+    Ended,
+}
+
+impl Link {
+    pub fn due(ask: Ask) -> Self {
+        Self::Due { ask, at: Instant::now() }
+    }
+}
+
+impl fmt::Debug for Link {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Due { ask, at } => f.debug_struct("Due").field("ask", ask).field("at", at).finish(),
+            Self::Opening(_) => f.write_str("Opening"),
+            Self::Open(open) => f.debug_tuple("Open").field(open).finish(),
+            Self::Asking(_, why) => f.debug_tuple("Asking").field(why).finish(),
+            Self::Sending(_) => f.write_str("Sending"),
+            Self::Ended => f.write_str("Ended"),
+        }
+    }
+}
+
+/// An open stream.
+#[derive(Debug)]
+pub(super) struct Open {
+    pub raw: RawStream,
+    /// How many items came.
+    pub items: u64,
+    pub since: Instant,
+}
+
+/// What is asked of the agent.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub(super) enum Ask {
+    /// A stream: of the message while it is not sent, else of the task.
+    Stream,
+    /// The message's answer, or the task; why not a stream.
+    Task(NoStream),
+}
+
+/// Why there is no stream.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub(super) enum NoStream {
+    /// The agent has none that helps.
+    Never,
+    /// It refused one while the task stood like this.
+    While(Option<wire::TaskState>),
+    /// It ended one without a word.
+    Silent,
+}

@@ -1,0 +1,162 @@
+//! What comes, made into events that come once and in order.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use longhaul_protocol::wire;
+use tokio::time::Instant;
+
+use super::fold::FoldError;
+use super::link::{Ask, Link, NoStream};
+use super::{Event, EventStream, Until};
+use crate::binding::stream::RawItem;
+use crate::client::STREAM_RESUME;
+use crate::error::ClientError;
+use wire::StreamResponsePayload as Payload;
+
+/// How long, after a message that continues a task, an unchanged interruption is taken for the one that the message answers.
+/// After that, it is taken for a question again.
+const OLDER_MAX: Duration = Duration::from_secs(30);
+
+/// Where an item is, as its number says, among those that were handed on.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+enum Place {
+    /// It was handed on already.
+    Known,
+    /// It is the next one.
+    Next,
+    /// Some are missing before it.
+    BehindGap,
+    /// It has no number, or none that counts.
+    Unknown,
+}
+
+impl EventStream {
+    /// Takes an item of the stream that is open.
+    pub(super) fn take(&mut self, item: RawItem, is_first: bool) -> Result<(), ClientError> {
+        self.heard();
+        if !is_first {
+            self.quiet = 0;
+        }
+        if !self.fold.has_begun() {
+            return self.begin(item.id, item.payload);
+        }
+        match (self.place(&item), item.payload.payload) {
+            (Place::Known, Some(Payload::Task(_))) if is_first => {
+                // The task as it stood at the last event: nothing was missed.
+                self.judge();
+                Ok(())
+            }
+            (_, Some(Payload::Task(task))) if is_first => {
+                self.catch_up(task, item.id)?;
+                self.judge();
+                Ok(())
+            }
+            (Place::Known, _) => Ok(()),
+            (Place::BehindGap, _) => {
+                self.start_over();
+                Ok(())
+            }
+            (Place::Unknown, _) if is_first => {
+                self.without_snapshot();
+                Ok(())
+            }
+            (Place::Next | Place::Unknown, payload) => {
+                self.hand_on(item.id, wire::StreamResponse { payload })?;
+                self.judge();
+                Ok(())
+            }
+        }
+    }
+
+    /// Takes the very first item, or the answer to a send.
+    pub(super) fn begin(&mut self, id: Option<Arc<str>>, payload: wire::StreamResponse) -> Result<(), ClientError> {
+        let is_of_send = self.first.take().is_some();
+        let continues = std::mem::take(&mut self.continues);
+        if is_of_send && matches!(payload.payload, Some(Payload::Message(_))) {
+            self.queue.push_back(Event { id, payload });
+            self.link = Link::Ended;
+            return Ok(());
+        }
+        let is_snapshot = matches!(payload.payload, Some(Payload::Task(_)));
+        self.hand_on(id, payload)?;
+        if is_snapshot && continues {
+            self.older_until = Some(Instant::now() + OLDER_MAX);
+        }
+        self.judge();
+        Ok(())
+    }
+
+    fn place(&self, item: &RawItem) -> Place {
+        if !self.client.declares(STREAM_RESUME) {
+            return Place::Unknown;
+        }
+        let number = |id: &Option<Arc<str>>| id.as_deref().and_then(|id| id.parse::<u64>().ok());
+        match (number(&self.last_event_id), number(&item.id)) {
+            (Some(known), Some(came)) if came <= known => Place::Known,
+            (Some(known), Some(came)) if came == known.saturating_add(1) => Place::Next,
+            (Some(_), Some(_)) => Place::BehindGap,
+            (None, _) | (_, None) => Place::Unknown,
+        }
+    }
+
+    /// Opens the stream again with the snapshot of now, in which nothing is missing.
+    fn start_over(&mut self) {
+        self.last_event_id = None;
+        self.come_again(2, Duration::ZERO);
+    }
+
+    /// A stream that was opened again does not begin with the task, so nobody knows what was missed. It may be that the agent
+    /// goes on after an event id in a way of its own; else only asking for the task helps.
+    fn without_snapshot(&mut self) {
+        match self.last_event_id {
+            Some(_) => self.start_over(),
+            None => self.link = Link::due(Ask::Task(NoStream::Never)),
+        }
+    }
+
+    /// Hands on what a snapshot holds that was not seen, and says whether that is anything.
+    pub(super) fn catch_up(&mut self, task: wire::Task, id: Option<Arc<str>>) -> Result<bool, ClientError> {
+        let missed = self.fold.missed(task).map_err(|error| self.invalid(&error))?;
+        let last = missed.len();
+        for (index, payload) in missed.into_iter().enumerate() {
+            // Only with the last of them is all of the snapshot handed on.
+            let id = id.clone().filter(|_| index + 1 == last);
+            self.hand_on(id, payload)?;
+        }
+        if id.is_some() {
+            self.last_event_id = id;
+        }
+        Ok(last > 0)
+    }
+
+    fn hand_on(&mut self, id: Option<Arc<str>>, payload: wire::StreamResponse) -> Result<(), ClientError> {
+        self.fold.apply(&payload).map_err(|error| self.invalid(&error))?;
+        if id.is_some() {
+            self.last_event_id.clone_from(&id);
+        }
+        if matches!(payload.payload, Some(Payload::Task(_) | Payload::StatusUpdate(_))) {
+            self.older_until = None;
+        }
+        self.failures = 0;
+        self.queue.push_back(Event { id, payload });
+        Ok(())
+    }
+
+    /// Ends it where the state says so.
+    pub(super) fn judge(&mut self) {
+        let may_be_older = || self.older_until.is_some_and(|until| Instant::now() < until);
+        let is_over = match self.state() {
+            Some(state) if state.is_terminal() => true,
+            Some(state) if state.is_interrupted() => self.options.until == Until::Waiting && !may_be_older(),
+            _ => false,
+        };
+        if is_over {
+            self.link = Link::Ended;
+        }
+    }
+
+    fn invalid(&self, error: &FoldError) -> ClientError {
+        ClientError::InvalidAnswer { whom: self.client.interface().url.clone(), what: error.to_string() }
+    }
+}
