@@ -1,6 +1,7 @@
 //! Connections: names to addresses, TCP, proxies, TLS, HTTP/1.1 and HTTP/2, the same for all bindings.
 
 mod connector;
+mod lanes;
 mod proxied;
 mod resolver;
 mod tls;
@@ -22,6 +23,8 @@ use tokio::time::{Instant, timeout_at};
 
 use crate::error::{Cause, ClientError};
 use connector::Connector;
+pub(crate) use lanes::Lane;
+use lanes::Lanes;
 
 /// How connections are made, and what they may cost.
 ///
@@ -123,9 +126,36 @@ pub(crate) type GrpcHttp = legacy::Client<Https, tonic::body::Body>;
 
 /// Pools of connections, by what they carry.
 #[derive(Clone, Debug)]
-pub(crate) struct Transport {
+struct Pools {
     http: legacy::Client<Https, Full<Bytes>>,
     grpc: GrpcHttp,
+}
+
+impl Pools {
+    fn new(http: Https, grpc: Https) -> Self {
+        let mut builder = legacy::Client::builder(TokioExecutor::new());
+        builder
+            .pool_idle_timeout(IDLE_CONNECTION_MAX)
+            .pool_timer(TokioTimer::new())
+            .timer(TokioTimer::new())
+            .http1_max_buf_size(HEAD_BYTES_MAX * 8)
+            .http1_max_headers(HEADERS_MAX)
+            .http2_max_header_list_size(u32::try_from(HEAD_BYTES_MAX).unwrap_or(u32::MAX))
+            .http2_adaptive_window(true);
+        let http = builder.build(http);
+        builder.http2_only(true).http2_keep_alive_interval(PING_INTERVAL).http2_keep_alive_timeout(PING_TIMEOUT);
+        Self { http, grpc: builder.build(grpc) }
+    }
+}
+
+/// Makes connections and sends requests over them. Clones share the connections.
+#[derive(Clone, Debug)]
+pub(crate) struct Transport {
+    pools: Pools,
+    /// Those for streams.
+    lanes: Arc<Lanes>,
+    /// Held while a stream uses its lane.
+    pub lane: Option<Lane>,
     policy: Arc<dyn AddressPolicy>,
     pub config: TransportConfig,
 }
@@ -137,38 +167,25 @@ impl Transport {
     pub fn new(config: &TransportConfig, policy: Arc<dyn AddressPolicy>) -> Result<Self, ClientError> {
         let tls = tls::client_config(config)?;
         let connector = Connector::new(config, policy.clone());
-        let https = HttpsConnectorBuilder::new()
-            .with_tls_config(tls.clone())
-            .https_or_http()
-            .enable_all_versions()
-            .wrap_connector(connector.clone());
-        let http = legacy::Client::builder(TokioExecutor::new())
-            .pool_idle_timeout(IDLE_CONNECTION_MAX)
-            .pool_timer(TokioTimer::new())
-            .timer(TokioTimer::new())
-            .http1_max_buf_size(HEAD_BYTES_MAX * 8)
-            .http1_max_headers(HEADERS_MAX)
-            .http2_max_header_list_size(u32::try_from(HEAD_BYTES_MAX).unwrap_or(u32::MAX))
-            .http2_adaptive_window(true)
-            .build(https);
-        let http2 =
-            HttpsConnectorBuilder::new().with_tls_config(tls).https_or_http().enable_http2().wrap_connector(connector);
-        let grpc = legacy::Client::builder(TokioExecutor::new())
-            .pool_idle_timeout(IDLE_CONNECTION_MAX)
-            .pool_timer(TokioTimer::new())
-            .timer(TokioTimer::new())
-            .http2_only(true)
-            .http2_keep_alive_interval(PING_INTERVAL)
-            .http2_keep_alive_timeout(PING_TIMEOUT)
-            .http2_max_header_list_size(u32::try_from(HEAD_BYTES_MAX).unwrap_or(u32::MAX))
-            .http2_adaptive_window(true)
-            .build(http2);
-        Ok(Self { http, grpc, policy, config: config.clone() })
+        let https = || HttpsConnectorBuilder::new().with_tls_config(tls.clone()).https_or_http();
+        let http = https().enable_all_versions().wrap_connector(connector.clone());
+        let grpc = https().enable_http2().wrap_connector(connector);
+        let lanes = Arc::new(Lanes::new(http, grpc));
+        Ok(Self { pools: lanes.pools(), lanes, lane: None, policy, config: config.clone() })
+    }
+
+    /// The same, for one stream: over a connection that has room for it.
+    ///
+    /// A server lets only so many requests share an HTTP/2 connection, often a hundred, and makes the next one wait. A stream
+    /// may never end, so what waits behind streams would wait for ever.
+    pub fn for_stream(&self) -> Self {
+        let (pools, lane) = self.lanes.take();
+        Self { pools, lane: Some(lane), ..self.clone() }
     }
 
     /// What gRPC calls go through.
     pub fn grpc(&self) -> GrpcHttp {
-        self.grpc.clone()
+        self.pools.grpc.clone()
     }
 
     /// Whether an address that a URL names itself may be connected to; names are checked once they are looked up.
@@ -195,7 +212,7 @@ impl Transport {
     ) -> Result<Response<Incoming>, ClientError> {
         let whom = shown(request.uri());
         self.check(request.uri())?;
-        match timeout_at(deadline.at, self.http.request(request)).await {
+        match timeout_at(deadline.at, self.pools.http.request(request)).await {
             Err(_) => Err(deadline.passed(whom)),
             Ok(Ok(answer)) => Ok(answer),
             Ok(Err(error)) => Err(failed(error, whom)),

@@ -16,7 +16,7 @@ use crate::error::ClientError;
 use crate::interceptor::{WireEvent, WireLog};
 use crate::operation::Reply as _;
 use crate::sse::{SseError, SseEvent, SseLimits, SseParser};
-use crate::transport::Deadline;
+use crate::transport::{Deadline, Lane};
 
 /// The media type of a stream.
 const EVENT_STREAM: &str = "text/event-stream";
@@ -50,11 +50,13 @@ pub(super) struct About {
     pub operation: &'static str,
     pub whom: String,
     pub log: Option<Arc<dyn WireLog>>,
+    /// The stream's place on its connection, as long as it lives.
+    _lane: Option<Lane>,
 }
 
 impl About {
     pub fn of(exchange: &Exchange<'_>) -> Self {
-        Self { operation: exchange.operation, whom: exchange.interface.to_owned(), log: exchange.log.clone() }
+        Self { operation: exchange.operation, whom: exchange.interface.to_owned(), log: exchange.log.clone(), _lane: exchange.transport.lane.clone() }
     }
 
     pub fn item(&self, id: Option<&str>, body: &[u8]) {
