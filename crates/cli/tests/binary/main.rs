@@ -18,3 +18,4 @@ mod scripted;
 mod serving;
 mod sources;
 mod support;
+mod terminals;
