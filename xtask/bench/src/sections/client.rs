@@ -1,22 +1,21 @@
 //! The caller's side: what a call costs beside a bare one, and how many streams one process follows.
 
 use std::net::SocketAddr;
-use std::time::{Duration, Instant};
+use std::time::Instant;
 
 use anyhow::{Context as _, Result, bail};
 use hyper_util::client::legacy;
 use hyper_util::client::legacy::connect::HttpConnector;
 use hyper_util::rt::TokioExecutor;
 use longhaul_client::Client;
-use longhaul_client::card::{Binding, Preference};
-use longhaul_client::follow::{EventStream, FollowOptions, Until};
+use longhaul_client::card::Binding;
 use longhaul_protobuf::a2a;
 use longhaul_protobuf::a2a::a2a_service_client::A2aServiceClient;
-use longhaul_protocol::{Role, TaskState, wire};
-use tokio::task::JoinSet;
+use longhaul_protocol::{Role, wire};
 
+use crate::follow::{Follower, connect};
 use crate::load::Window;
-use crate::process::{self, StoreKind};
+use crate::process::StoreKind;
 use crate::report::{Bound, Figure};
 use crate::run::Run;
 use crate::stats::{Latencies, as_f64};
@@ -25,8 +24,6 @@ use crate::stats::{Latencies, as_f64};
 const STREAMS: usize = 4000;
 /// Requests at once while tasks are begun and ended.
 const REQUESTS: usize = 32;
-/// Most time that the ends of all streams may take to arrive.
-const PATIENCE: Duration = Duration::from_secs(120);
 
 pub async fn measure(run: &mut Run, figures: &mut Vec<Figure>) -> Result<()> {
     calls(run, figures).await?;
@@ -34,11 +31,6 @@ pub async fn measure(run: &mut Run, figures: &mut Vec<Figure>) -> Result<()> {
         streams(run, figures, binding).await?;
     }
     Ok(())
-}
-
-async fn connect(addr: SocketAddr, binding: Binding) -> Result<Client> {
-    let preference = Preference { bindings: vec![binding], ..Preference::default() };
-    Ok(Client::builder().preference(preference).connect(&format!("http://{addr}")).await?)
 }
 
 fn say(text: &str, task: Option<&wire::Task>) -> wire::SendMessageRequest {
@@ -124,7 +116,9 @@ impl Bare {
                 Self::Reqwest { client, request }
             }
             Binding::Grpc => {
-                let http = legacy::Client::builder(TokioExecutor::new()).http2_only(true).build_http();
+                let mut connector = HttpConnector::new();
+                connector.set_nodelay(true);
+                let http = legacy::Client::builder(TokioExecutor::new()).http2_only(true).build(connector);
                 let origin = format!("http://{addr}").parse()?;
                 Self::Tonic { client: A2aServiceClient::with_origin(http, origin), id: id.to_owned() }
             }
@@ -155,64 +149,28 @@ impl Bare {
     }
 }
 
-/// Follows many tasks that wait, then ends them all: each stream must tell of its end.
+/// Another process follows many tasks that wait; then all are ended, and each stream must tell of it.
 async fn streams(run: &mut Run, figures: &mut Vec<Figure>, binding: Binding) -> Result<()> {
     let server = run.server(StoreKind::Memory, None).await?;
     let client = connect(server.addr(), binding).await?;
     let tasks = each(&client, vec!["input"; STREAMS], async |client, text| send(client, text, None).await).await?;
-    let before = process::own_resident_mb()?;
-    let mut streams = Vec::new();
-    let begun = Instant::now();
+    let mut follower = Follower::start(server.addr(), binding)?;
     for task in &tasks {
-        streams.push(opened(&client, &task.id).await?);
+        follower.tell(&task.id).await?;
     }
-    let opening = begun.elapsed();
-    let growth = process::own_resident_mb()? - before;
+    let opened = follower.opened().await?;
     let name = binding.wire_name();
-    figures.push(Figure::new(
-        format!("{name}: memory for each of {STREAMS} streams"),
-        growth * 1e3 / as_f64(STREAMS),
-        "kB",
-    ));
-    let rate = as_f64(STREAMS) / opening.as_secs_f64();
+    let memory = opened.growth_mb * 1e3 / as_f64(STREAMS);
+    figures.push(Figure::new(format!("{name}: memory for each of {STREAMS} streams"), memory, "kB"));
+    let rate = as_f64(STREAMS) / opened.seconds;
     figures.push(Figure::new(format!("{name}: streams opened one after the other"), rate, "/s"));
     let begun = Instant::now();
-    let mut following = JoinSet::new();
-    for stream in streams {
-        following.spawn(to_its_end(stream));
-    }
     each(&client, tasks, async |client, task| send(client, "echo done", Some(&task)).await).await?;
-    let ended = async {
-        let mut completed = 0;
-        while let Some(state) = following.join_next().await {
-            completed += usize::from(state?? == Some(TaskState::Completed));
-        }
-        anyhow::Ok(completed)
-    };
-    let completed = tokio::time::timeout(PATIENCE, ended).await.context("not every stream ended")??;
-    figures.push(Figure::new(format!("{name}: streams that told of their end"), as_f64(completed), "").limit(
-        "streams",
-        Bound::AtLeast,
-        as_f64(STREAMS),
-    ));
+    let completed = follower.completed().await?;
+    let figure = Figure::new(format!("{name}: streams that told of their end"), as_f64(completed), "");
+    figures.push(figure.limit("streams", Bound::AtLeast, as_f64(STREAMS)));
     figures.push(Figure::new(format!("{name}: all tasks ended and told of in"), begun.elapsed().as_secs_f64(), "s"));
     server.stop().await
-}
-
-/// A stream that has told of its task once.
-async fn opened(client: &Client, task_id: &str) -> Result<EventStream> {
-    let mut options = FollowOptions::default();
-    options.until = Until::Terminal;
-    let mut stream = client.follow(task_id, options);
-    stream.next().await.context("a stream begins with its task")??;
-    Ok(stream)
-}
-
-async fn to_its_end(mut stream: EventStream) -> Result<Option<TaskState>> {
-    while let Some(event) = stream.next().await {
-        event?;
-    }
-    Ok(stream.state())
 }
 
 /// Does something for each of `inputs`, a few at once.
