@@ -5,6 +5,10 @@
 //! (§3.1.6), of which only what is new is handed on. An agent that does not stream, refuses a subscription, or ends it without
 //! a word is asked by `GetTask` instead, and what changed becomes events.
 //!
+//! Where nothing is numbered, an agent may repeat or leave out, behind the snapshot of a subscription, what happened while it
+//! made it. So before a stream that was opened again ends, the task is asked for once and compared: an artifact that came out
+//! wrong is told whole, with `append: false`, before the last status.
+//!
 //! Nothing is asked in haste. A connection that fails is made again after a wait that grows with each failure in a row
 //! ([`RetryPolicy`](crate::RetryPolicy)), and never before the agent's `Retry-After`. An agent that ends each subscription at
 //! once is asked no more often than one that has none.
@@ -95,6 +99,10 @@ pub struct EventStream {
     continues: bool,
     /// Until then, an interruption that was shown in that snapshot may be the one that the message answers.
     older_until: Option<Instant>,
+    /// Whether a stream was opened again without numbers by which gaps and repetitions would be seen.
+    is_patched: bool,
+    /// The event that ends it, until the task was compared.
+    held: Option<Event>,
     /// How often in a row something failed.
     failures: u32,
     /// Since when nothing came but failures.
@@ -148,6 +156,8 @@ impl EventStream {
             first: None,
             continues: false,
             older_until: None,
+            is_patched: false,
+            held: None,
             failures: 0,
             failing_since: None,
             quiet: 0,
@@ -164,6 +174,11 @@ impl EventStream {
     #[must_use]
     pub fn last_event_id(&self) -> Option<&str> {
         self.last_event_id.as_deref()
+    }
+
+    /// Whether one of the attempts to send may have reached the agent, although a later one did not.
+    pub(crate) fn may_have_arrived(&self) -> bool {
+        self.may_have_arrived
     }
 
     /// The state that was told last.

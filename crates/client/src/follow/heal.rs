@@ -6,7 +6,8 @@ use longhaul_protocol::{ErrorCode, wire};
 use tokio::time::{Instant, sleep_until};
 
 use super::link::{Ask, Link, NoStream, Open};
-use super::{EventStream, Until};
+use super::take::state_in;
+use super::{Event, EventStream, Until};
 use crate::binding::stream::RawStream;
 use crate::error::ClientError;
 use crate::operation::{Opening, Repetition};
@@ -198,6 +199,9 @@ impl EventStream {
 
     /// The agent said how the task stands.
     fn looked(&mut self, task: Result<wire::Task, ClientError>, why: NoStream) -> Result<(), ClientError> {
+        if let Some(held) = self.held.take() {
+            return self.compared(task, held);
+        }
         let task = match task {
             Ok(task) => task,
             Err(error) => return self.cut(error, Ask::Task(why)),
@@ -209,9 +213,30 @@ impl EventStream {
         let (ask, wait) = match why {
             NoStream::While(state) if state != self.fold.state() => (Ask::Stream, Duration::ZERO),
             NoStream::Silent => (Ask::Stream, wait),
-            NoStream::Never | NoStream::While(_) => (Ask::Task(why), wait),
+            NoStream::Never | NoStream::While(_) | NoStream::Compared => (Ask::Task(why), wait),
         };
         self.link = Link::Due { ask, at: Instant::now() + wait };
+        self.judge();
+        Ok(())
+    }
+
+    /// The task was asked for before the last event is handed on. What can't be had, or is from before it, changes nothing.
+    fn compared(&mut self, task: Result<wire::Task, ClientError>, held: Event) -> Result<(), ClientError> {
+        match task {
+            Ok(task) if task.status.as_ref().map(|status| status.state) == state_in(&held.payload) => {
+                self.heard();
+                self.catch_up(task, None)?;
+            }
+            Ok(_) => self.hand_on(held.id, held.payload)?,
+            Err(error) => {
+                if self.cut(error, Ask::Task(NoStream::Compared)).is_ok() {
+                    self.held = Some(held);
+                    return Ok(());
+                }
+                self.hand_on(held.id, held.payload)?;
+            }
+        }
+        self.link = Link::due(Ask::Stream);
         self.judge();
         Ok(())
     }

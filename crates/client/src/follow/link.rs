@@ -80,4 +80,6 @@ pub(super) enum NoStream {
     While(Option<wire::TaskState>),
     /// It ended one without a word.
     Silent,
+    /// There was one, and the task is compared with what it brought before its last event is handed on.
+    Compared,
 }

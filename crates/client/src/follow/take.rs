@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use longhaul_protocol::wire;
+use longhaul_protocol::{TaskState, wire};
 use tokio::time::Instant;
 
 use super::fold::FoldError;
@@ -47,7 +47,8 @@ impl EventStream {
                 self.judge();
                 Ok(())
             }
-            (_, Some(Payload::Task(task))) if is_first => {
+            (place, Some(Payload::Task(task))) if is_first => {
+                self.is_patched |= place == Place::Unknown;
                 self.catch_up(task, item.id)?;
                 self.judge();
                 Ok(())
@@ -60,6 +61,15 @@ impl EventStream {
             (Place::Unknown, _) if is_first => {
                 self.without_snapshot();
                 Ok(())
+            }
+            (Place::Unknown, payload @ Some(Payload::StatusUpdate(_))) if self.is_patched => {
+                let payload = wire::StreamResponse { payload };
+                if self.is_end(state_in(&payload).and_then(wire::TaskState::known)) {
+                    self.held = Some(Event { id: item.id, payload });
+                    self.link = Link::due(Ask::Task(NoStream::Compared));
+                    return Ok(());
+                }
+                self.hand_on(item.id, payload)
             }
             (Place::Next | Place::Unknown, payload) => {
                 self.hand_on(item.id, wire::StreamResponse { payload })?;
@@ -130,7 +140,7 @@ impl EventStream {
         Ok(last > 0)
     }
 
-    fn hand_on(&mut self, id: Option<Arc<str>>, payload: wire::StreamResponse) -> Result<(), ClientError> {
+    pub(super) fn hand_on(&mut self, id: Option<Arc<str>>, payload: wire::StreamResponse) -> Result<(), ClientError> {
         self.fold.apply(&payload).map_err(|error| self.invalid(&error))?;
         if id.is_some() {
             self.last_event_id.clone_from(&id);
@@ -146,17 +156,29 @@ impl EventStream {
     /// Ends it where the state says so.
     pub(super) fn judge(&mut self) {
         let may_be_older = || self.older_until.is_some_and(|until| Instant::now() < until);
-        let is_over = match self.state() {
-            Some(state) if state.is_terminal() => true,
-            Some(state) if state.is_interrupted() => self.options.until == Until::Waiting && !may_be_older(),
-            _ => false,
-        };
-        if is_over {
+        let state = self.state();
+        if self.is_end(state) && (state.is_some_and(TaskState::is_terminal) || !may_be_older()) {
             self.link = Link::Ended;
         }
+    }
+
+    /// Whether the events end with this state.
+    fn is_end(&self, state: Option<TaskState>) -> bool {
+        let waits_here = self.options.until == Until::Waiting;
+        state.is_some_and(|state| state.is_terminal() || state.is_interrupted() && waits_here)
     }
 
     fn invalid(&self, error: &FoldError) -> ClientError {
         ClientError::InvalidAnswer { whom: self.client.interface().url.clone(), what: error.to_string() }
     }
+}
+
+/// The state that an item tells, if it tells one.
+pub(super) fn state_in(item: &wire::StreamResponse) -> Option<wire::TaskState> {
+    let status = match &item.payload {
+        Some(Payload::Task(task)) => &task.status,
+        Some(Payload::StatusUpdate(update)) => &update.status,
+        Some(Payload::Message(_) | Payload::ArtifactUpdate(_)) | None => return None,
+    };
+    status.as_ref().map(|status| status.state)
 }
