@@ -95,6 +95,8 @@ pub struct EventStream {
     last_event_id: Option<Arc<str>>,
     /// The send that begins it all, until the agent named a task.
     first: Option<Opening>,
+    /// Whether an attempt to send failed of which nobody knows whether the agent has it.
+    may_have_arrived: bool,
     /// Whether the message continues a task: then the first snapshot may be from before it.
     continues: bool,
     /// Until then, an interruption that was shown in that snapshot may be the one that the message answers.
@@ -154,6 +156,7 @@ impl EventStream {
             queue: VecDeque::new(),
             last_event_id,
             first: None,
+            may_have_arrived: false,
             continues: false,
             older_until: None,
             is_patched: false,

@@ -5,7 +5,7 @@ use std::time::Duration;
 use longhaul_protocol::{ErrorCode, wire};
 use tokio::time::{Instant, sleep_until};
 
-use super::link::{Ask, Link, NoStream, Open};
+use super::link::{Ask, Link, NoStream, Open, Pending};
 use super::take::state_in;
 use super::{Event, EventStream, Until};
 use crate::binding::stream::RawStream;
@@ -68,11 +68,11 @@ impl EventStream {
                 let mut request = *request;
                 // An answer at once to a message that continues a task may show the task as it stood before it.
                 request.configuration.get_or_insert_default().return_immediately = !self.continues;
-                Link::Sending(Box::pin(async move { client.send_message(request).await }))
+                Link::Sending(Pending::new(async move { client.send_message(request).await }))
             }
             (Ask::Task(why), _) => {
                 let request = wire::GetTaskRequest { id: self.known_id()?, ..wire::GetTaskRequest::default() };
-                Link::Asking(Box::pin(async move { client.get_task(request).await }), why)
+                Link::Asking(Pending::new(async move { client.get_task(request).await }), why)
             }
             (Ask::Stream, first) => {
                 let opening = match first {
@@ -82,7 +82,7 @@ impl EventStream {
                     }
                 };
                 let (after, failures) = (self.last_event_id.clone(), self.failures);
-                Link::Opening(Box::pin(async move { client.open(opening, after.as_deref(), failures).await }))
+                Link::Opening(Pending::new(async move { client.open(opening, after.as_deref(), failures).await }))
             }
         };
         Ok(())
@@ -176,6 +176,7 @@ impl EventStream {
 
     /// Something failed: it is asked again after a while, unless it must not be or was for too long.
     fn cut(&mut self, error: ClientError, again: Ask) -> Result<(), ClientError> {
+        self.may_have_arrived |= self.first.is_some() && !error.is_before_acting();
         let Some(wait) = self.wait_after(&error) else { return Err(error) };
         self.failures = self.failures.saturating_add(1);
         self.link = Link::Due { ask: again, at: Instant::now() + wait };

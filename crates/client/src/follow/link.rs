@@ -3,6 +3,8 @@
 use std::fmt;
 use std::future::Future;
 use std::pin::Pin;
+use std::sync::{Mutex, PoisonError};
+use std::task::{Context, Poll};
 
 use longhaul_protocol::wire;
 use tokio::time::Instant;
@@ -11,7 +13,23 @@ use crate::binding::stream::RawStream;
 use crate::error::ClientError;
 
 /// An answer that is waited for. It is kept, so that whoever drops the future of one event does not begin anew with the next.
-pub(super) type Pending<T> = Pin<Box<dyn Future<Output = Result<T, ClientError>> + Send>>;
+///
+/// The lock is never taken: what can only be reached through `&mut` may be shared, whatever the future is made of.
+pub(super) struct Pending<T>(Mutex<Pin<Box<dyn Future<Output = Result<T, ClientError>> + Send>>>);
+
+impl<T> Pending<T> {
+    pub fn new(answer: impl Future<Output = Result<T, ClientError>> + Send + 'static) -> Self {
+        Self(Mutex::new(Box::pin(answer)))
+    }
+}
+
+impl<T> Future for Pending<T> {
+    type Output = Result<T, ClientError>;
+
+    fn poll(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Self::Output> {
+        self.0.get_mut().unwrap_or_else(PoisonError::into_inner).as_mut().poll(context)
+    }
+}
 
 /// How the follower stands with the agent.
 pub(super) enum Link {
