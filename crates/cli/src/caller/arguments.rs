@@ -27,6 +27,12 @@ pub enum CallerCommand {
     /// Tasks that an agent has
     #[command(subcommand)]
     Task(TaskCommand),
+    /// Talk with an agent on the terminal
+    #[command(after_help = AFTER)]
+    Chat(ChatFlags),
+    /// Look at many tasks at once until they have ended
+    #[command(after_help = AFTER)]
+    Watch(WatchFlags),
 }
 
 /// What to do with a card.
@@ -55,6 +61,41 @@ pub struct CardFlags {
     pub caller: CallerFlags,
 }
 
+/// Flags of `chat`.
+#[derive(Args, Debug)]
+pub struct ChatFlags {
+    /// The context to go on in
+    #[arg(long, value_name = "ID")]
+    context_id: Option<String>,
+    /// The task to go on with
+    #[arg(long, value_name = "ID")]
+    task_id: Option<String>,
+    #[command(flatten)]
+    caller: CallerFlags,
+}
+
+/// Flags of `watch`.
+#[derive(Args, Debug)]
+pub struct WatchFlags {
+    /// The tasks
+    #[arg(value_name = "ID", required_unless_present = "all")]
+    pub task_ids: Vec<String>,
+    /// All tasks of the agent that have not ended
+    #[arg(long, conflicts_with = "task_ids")]
+    pub all: bool,
+    #[command(flatten)]
+    caller: CallerFlags,
+}
+
+impl ChatFlags {
+    fn given(&self) -> Given {
+        let mut given = self.caller.given();
+        given.values.extend(said("context-id", &self.context_id));
+        given.values.extend(said("task-id", &self.task_id));
+        given
+    }
+}
+
 impl CallerCommand {
     /// What the command line says about settings.
     pub fn given(&self) -> Given {
@@ -62,6 +103,8 @@ impl CallerCommand {
             Self::Card(CardCommand::Get(flags)) => flags.caller.given(),
             Self::Send(flags) => flags.given(),
             Self::Task(command) => command.caller().given(),
+            Self::Chat(flags) => flags.given(),
+            Self::Watch(flags) => flags.caller.given(),
         }
     }
 }

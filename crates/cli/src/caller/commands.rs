@@ -3,12 +3,14 @@
 mod answers;
 mod ask;
 mod card;
+mod chat;
 mod download;
 mod events;
 mod list;
 mod push_config;
 mod send;
 mod task;
+mod watch;
 
 use super::arguments::{CallerCommand, CardCommand, TaskCommand};
 use super::session::{End, Session};
@@ -21,6 +23,8 @@ use super::session::{End, Session};
 pub async fn run(session: &Session, command: &CallerCommand) -> Result<(), End> {
     match command {
         CallerCommand::Card(CardCommand::Get(flags)) => card::get(session, flags).await,
+        CallerCommand::Watch(flags) => watch::watch(session, flags).await,
+        CallerCommand::Chat(_) => chat::chat(session).await,
         CallerCommand::Send(flags) => send::send(session, flags).await,
         CallerCommand::Task(command) => match command {
             TaskCommand::Get(flags) => task::get(session, flags).await,

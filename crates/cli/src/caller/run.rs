@@ -22,7 +22,7 @@ pub fn run(command: &CallerCommand) -> ExitCode {
     let end = Session::new(&sources).map_err(End::from).and_then(|session| {
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
         let runtime = runtime.map_err(|error| Failure::local(LocalCode::Internal, format!("cannot start: {error}")))?;
-        let end = runtime.block_on(within_limits(&session, commands::run(&session, command)));
+        let end = runtime.block_on(within_limits(&session, command, commands::run(&session, command)));
         // A read from a terminal that nobody waits for any more has no end of its own.
         runtime.shutdown_background();
         end
@@ -57,10 +57,17 @@ fn gathered(given: &Given) -> Result<(Sources, OutputForm), ExitCode> {
 }
 
 /// Ends the work when its time is over, or when a person ends it.
-async fn within_limits(session: &Session, work: impl Future<Output = Result<(), End>>) -> Result<(), End> {
+///
+/// In a conversation the time is that of each turn.
+async fn within_limits(
+    session: &Session,
+    command: &CallerCommand,
+    work: impl Future<Output = Result<(), End>>,
+) -> Result<(), End> {
+    let is_conversation = matches!(command, CallerCommand::Chat(_));
     tokio::select! {
         end = work => end,
-        () = session.time_over() => Err(session.late().into()),
+        () = session.time_over(), if !is_conversation => Err(session.late().into()),
         _ = tokio::signal::ctrl_c() => Err(session.interrupted().into()),
     }
 }

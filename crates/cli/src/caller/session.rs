@@ -59,6 +59,12 @@ impl Session {
     /// A usage [`Failure`] when one is wrong.
     pub fn new(sources: &Sources) -> Result<Self, Failure> {
         let options = Options::resolve(sources)?;
+        if let Some(ca) = &options.ca {
+            std::fs::File::open(ca).map_err(|error| {
+                Failure::usage(format!("--ca: cannot read {}: {error}", ca.display()))
+                    .hint("name a PEM file with the certificates to trust")
+            })?;
+        }
         if options.verification == Verification::Off {
             eprintln!(
                 "longhaul: WARNING: --insecure: the agent's certificate is not verified; anybody on the way can read and change all"
@@ -201,6 +207,11 @@ impl Session {
     /// What is known of the task: ids and status.
     pub fn seen(&self) -> Option<Task> {
         self.seen.lock().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+
+    /// Forgets the task: what comes now is about another.
+    pub fn forget(&self) {
+        *self.seen.lock().unwrap_or_else(PoisonError::into_inner) = None;
     }
 
     /// Returns when the time is over; never without a limit.

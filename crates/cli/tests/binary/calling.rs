@@ -297,9 +297,47 @@ fn interrupted(command: &mut std::process::Command, begin: &str) -> (i32, String
 #[test]
 fn a_reader_that_leaves_ends_a_stream() {
     let server = demo();
-    let line = format!("\"$0\" send 'slow 20' --stream -o json -a http://{} | head -n 1", server.address);
+    let send = format!("\"$0\" send 'burst 500' --stream -o json -a http://{}", server.address);
+    let mut shell = std::process::Command::new("sh");
+    shell.args(["-c", &format!("{{ {send}; echo $? >&2; }} | head -n 1"), env!("CARGO_BIN_EXE_longhaul")]);
+    let (code, stdout, stderr) = end_of(&mut shell);
+    assert_eq!((code, stdout.lines().count(), stderr.as_str()), (0, 1, "0\n"), "{stdout}");
+}
+
+#[test]
+fn a_conversation_by_pipe_takes_its_turns_from_stdin_and_asks_nobody() {
+    let server = demo();
+    let line = format!("printf 'echo one\\n\\necho two\\n' | \"$0\" chat -a http://{} -o json", server.address);
     let mut shell = std::process::Command::new("sh");
     shell.args(["-c", &line, env!("CARGO_BIN_EXE_longhaul")]);
-    let (code, stdout, _) = end_of(&mut shell);
-    assert!(code == 0 && stdout.lines().count() == 1, "{stdout}");
+    let (code, stdout, stderr) = end_of(&mut shell);
+    assert_eq!((code, stderr.as_str()), (0, ""));
+    let events: Vec<Value> = stdout.lines().map(|line| serde_json::from_str(line).expect("it is JSON")).collect();
+    let contexts: Vec<&Value> =
+        events.iter().filter_map(|event| event.get("task")).map(|task| &task["contextId"]).collect();
+    assert!(contexts.len() == 2 && contexts[0] == contexts[1], "{stdout}");
+    // Nothing to read is nothing to wait for.
+    let (code, stdout, _) = call(&server, &["chat"]);
+    assert_eq!((code, stdout.as_str()), (0, ""));
+}
+
+#[test]
+fn many_tasks_are_watched_until_all_have_ended() {
+    let server = demo();
+    let begin = |words: &str| {
+        document(&server, &["send", words, "--async"])["task"]["id"].as_str().expect("it has one").to_owned()
+    };
+    let (slow, quick) = (begin("slow 1"), begin("echo"));
+    let (code, stdout, stderr) = call(&server, &["watch", &slow, &quick]);
+    assert_eq!(code, 0, "{stderr}");
+    for id in [&slow, &quick] {
+        assert!(stdout.contains(&format!("Task: {id}\n")), "{stdout}");
+    }
+    assert_eq!(field(&stdout, "State").iter().filter(|state| **state == "TASK_STATE_COMPLETED").count(), 2);
+    begin("slow 1");
+    let (code, stdout, stderr) = call(&server, &["watch", "--all", "-o", "json"]);
+    let last: Value = serde_json::from_str(stdout.lines().last().expect("there is one")).expect("it is JSON");
+    assert_eq!((code, &last["statusUpdate"]["status"]["state"]), (0, &json!("TASK_STATE_COMPLETED")), "{stderr}");
+    let (code, stdout, stderr) = call(&server, &["watch", &quick, "nobody"]);
+    assert!(code == 1 && stdout.contains(&quick) && stderr.contains("TaskNotFoundError"), "{stdout}{stderr}");
 }

@@ -176,6 +176,7 @@ fn an_agent_that_can_not_be_reached_is_no_fault_of_the_command_line() {
         (&["send", "--file", "/no/such/file", "-a", "x"], 2, "A2ACLI_ERR_USAGE"),
         (&["send", "hi", "--timeout", "soon", "-a", "x"], 2, "A2ACLI_ERR_USAGE"),
         (&["send", "hi", "--nonsense"], 2, "A2ACLI_ERR_USAGE"),
+        (&["send", "hi", "--ca", "/no/such/file", "-a", "x"], 2, "A2ACLI_ERR_USAGE"),
         (&["task", "frobnicate"], 2, "A2ACLI_ERR_USAGE"),
     ] {
         let (ended_with, stdout, stderr) = ended(&[line, &["-o", "json"]].concat());

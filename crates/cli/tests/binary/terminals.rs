@@ -132,3 +132,37 @@ fn nobody_is_asked_unless_that_was_asked_for() {
     terminal.until("Resume: longhaul send --task-id");
     assert_eq!(terminal.end().0, 0);
 }
+
+#[test]
+fn a_conversation_goes_from_turn_to_turn() {
+    let server = demo();
+    let mut terminal = Terminal::run(&server, &["chat"]);
+    terminal.until("> ");
+    terminal.type_line("input");
+    terminal.until("what else?");
+    terminal.until("INPUT_REQUIRED]");
+    terminal.type_line("echo first");
+    terminal.until("[echo]");
+    terminal.until("COMPLETED]");
+    terminal.type_line("msg");
+    terminal.until("a direct answer");
+    terminal.type_line("/quit");
+    let (code, shown, _) = terminal.end();
+    assert_eq!(code, 0, "{shown}");
+    let listed = server.ask("POST /", r#"{"jsonrpc": "2.0", "id": 1, "method": "ListTasks", "params": {}}"#);
+    assert_eq!(listed["result"]["totalSize"], 1, "{listed}");
+}
+
+#[test]
+fn tasks_that_are_watched_have_a_line_each() {
+    let server = demo();
+    let [slow, quick] = ["slow 2", "echo"].map(|words| {
+        let task = server.send(words, &serde_json::json!({"returnImmediately": true}));
+        task["id"].as_str().expect("it has one").to_owned()
+    });
+    let terminal = Terminal::run(&server, &["watch", &slow, &quick]);
+    terminal.until(&format!("{quick} completed"));
+    terminal.until(&format!("{slow} completed"));
+    let (code, shown, _) = terminal.end();
+    assert_eq!((code, shown.matches("completed").count()), (0, 2), "{shown}");
+}

@@ -16,7 +16,7 @@ directory upwards (or the file of --config), ~/.config/a2a-cli/.env, the default
 effect, and why. Only --stream, --save and --interactive are always flags.
 
 Exit codes: 0 it was done, however the agent decided, 1 it failed, 2 the command line is wrong, 3 the agent can't be reached,
-4 it wants other credentials, 5 the time was over.";
+4 it wants other credentials, 5 the time was over, 130 it was interrupted.";
 
 /// The heading of these options.
 const HEADING: &str = "Options of all client's commands";

@@ -47,6 +47,8 @@ fn each_option_of_the_contract_is_taken_by_each_command() {
         "task push-config get t p",
         "task push-config list t",
         "task push-config delete t p",
+        "chat",
+        "watch t",
     ] {
         let given = parsed(&format!("{command} {options}")).unwrap().given();
         assert_eq!(given.config, Some(PathBuf::from("c.env")), "{command}");
