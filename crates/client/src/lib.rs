@@ -12,6 +12,7 @@
 mod binding;
 pub mod card;
 mod client;
+mod clock;
 mod credentials;
 mod error;
 pub mod follow;
