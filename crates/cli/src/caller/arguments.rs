@@ -33,6 +33,9 @@ pub enum CallerCommand {
     /// Look at many tasks at once until they have ended
     #[command(after_help = AFTER)]
     Watch(WatchFlags),
+    /// Look whether a running agent keeps to the protocol, by each binding that it offers; messages are sent to it
+    #[command(after_help = AFTER)]
+    Conformance(ConformanceFlags),
 }
 
 /// What to do with a card.
@@ -87,6 +90,16 @@ pub struct WatchFlags {
     caller: CallerFlags,
 }
 
+/// Flags of `conformance`.
+#[derive(Args, Debug)]
+pub struct ConformanceFlags {
+    /// What is sent to the agent
+    #[arg(long, value_name = "TEXT", default_value = "hello")]
+    pub text: String,
+    #[command(flatten)]
+    caller: CallerFlags,
+}
+
 impl ChatFlags {
     fn given(&self) -> Given {
         let mut given = self.caller.given();
@@ -105,6 +118,7 @@ impl CallerCommand {
             Self::Task(command) => command.caller().given(),
             Self::Chat(flags) => flags.given(),
             Self::Watch(flags) => flags.caller.given(),
+            Self::Conformance(flags) => flags.caller.given(),
         }
     }
 }

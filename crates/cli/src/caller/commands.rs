@@ -4,6 +4,7 @@ mod answers;
 mod ask;
 mod card;
 mod chat;
+mod conformance;
 mod download;
 mod events;
 mod list;
@@ -23,6 +24,7 @@ use super::session::{End, Session};
 pub async fn run(session: &Session, command: &CallerCommand) -> Result<(), End> {
     match command {
         CallerCommand::Card(CardCommand::Get(flags)) => card::get(session, flags).await,
+        CallerCommand::Conformance(flags) => conformance::conformance(session, flags).await,
         CallerCommand::Watch(flags) => watch::watch(session, flags).await,
         CallerCommand::Chat(_) => chat::chat(session).await,
         CallerCommand::Send(flags) => send::send(session, flags).await,

@@ -98,6 +98,8 @@ local_codes! {
     AnswerTooLarge = "LONGHAUL_ERR_ANSWER_TOO_LARGE", Failed;
     /// The card is one, and names nothing that can be used.
     NoInterface = "LONGHAUL_ERR_NO_INTERFACE", Failed;
+    /// The agent does not keep to the protocol.
+    NotConformant = "LONGHAUL_ERR_NOT_CONFORMANT", Failed;
     /// A person ended it.
     Interrupted = "LONGHAUL_ERR_INTERRUPTED", Interrupted;
     /// Something answered that does not speak A2A.

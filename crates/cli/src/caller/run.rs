@@ -30,6 +30,7 @@ pub fn run(command: &CallerCommand) -> ExitCode {
     match end {
         Ok(()) | Err(End::ReaderLeft) => ExitCode::SUCCESS,
         Err(End::Failed(failure)) => tell(&failure, form),
+        Err(End::Told(failure)) => tell(&failure, OutputForm::Text),
     }
 }
 

@@ -30,6 +30,8 @@ const POLL_GROWTH_MAX: u32 = 4;
 pub enum End {
     /// It came to nothing.
     Failed(Failure),
+    /// The same, and stdout holds already what there is to say.
+    Told(Failure),
     /// Whoever read stdout has what it wanted.
     ReaderLeft,
 }

@@ -341,3 +341,13 @@ fn many_tasks_are_watched_until_all_have_ended() {
     let (code, stdout, stderr) = call(&server, &["watch", &quick, "nobody"]);
     assert!(code == 1 && stdout.contains(&quick) && stderr.contains("TaskNotFoundError"), "{stdout}{stderr}");
 }
+
+#[test]
+fn an_agent_that_keeps_to_the_protocol_passes_by_each_binding() {
+    let server = demo();
+    let report = document(&server, &["conformance", "--text", "echo"]);
+    assert_eq!((&report["failed"], &report["skipped"]), (&json!(0), &json!(0)), "{report}");
+    assert_eq!(report["passed"], 1 + 3 * 8);
+    let (code, stdout, _) = call(&server, &["conformance"]);
+    assert!(code == 0 && field(&stdout, "Pass").len() == 25, "{stdout}");
+}

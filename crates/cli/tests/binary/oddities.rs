@@ -198,3 +198,26 @@ fn a_task_that_is_polled_and_gone_is_told() {
     let (code, stdout, _) = call(&agent, &["task", "get", "t", "--wait", "--poll-interval", "100ms", "-o", "json"]);
     assert!(code == 1 && stdout.contains("TaskNotFoundError"), "{stdout}");
 }
+
+#[test]
+fn an_agent_that_does_not_keep_to_the_protocol_is_told_so() {
+    let agent = Scripted::new(json!({"name": ""}), |method, _, _| match method {
+        "SendMessage" => Ok(sent("COMPLETED")),
+        "ListTasks" => Ok(json!({"tasks": [], "nextPageToken": "", "pageSize": 0, "totalSize": 0})),
+        "CancelTask" => Err(json!({"code": -32603, "message": "oh"})),
+        _ => Ok(task("COMPLETED")),
+    });
+    let (code, stdout, stderr) = call(&agent, &["conformance", "-o", "json"]);
+    let report: Value = serde_json::from_str(&stdout).expect("it is one document");
+    assert!(code == 1 && stderr.contains("LONGHAUL_ERR_NOT_CONFORMANT"), "{stderr}");
+    let failed: Vec<&str> = report["checks"]
+        .as_array()
+        .expect("it is a list")
+        .iter()
+        .filter(|check| check["result"] == "fail")
+        .map(|check| check["check"].as_str().expect("it has a name"))
+        .collect();
+    assert!(failed.contains(&"agent card is valid") && failed.contains(&"task is listed"), "{failed:?}");
+    assert!(failed.contains(&"unknown task is not canceled"), "{failed:?}");
+    assert!(!failed.contains(&"message is answered"), "{report}");
+}

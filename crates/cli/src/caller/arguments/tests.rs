@@ -49,6 +49,7 @@ fn each_option_of_the_contract_is_taken_by_each_command() {
         "task push-config delete t p",
         "chat",
         "watch t",
+        "conformance",
     ] {
         let given = parsed(&format!("{command} {options}")).unwrap().given();
         assert_eq!(given.config, Some(PathBuf::from("c.env")), "{command}");
