@@ -15,7 +15,9 @@ use crate::error::ClientError;
 /// An answer that is waited for. It is kept, so that whoever drops the future of one event does not begin anew with the next.
 ///
 /// The lock is never taken: what can only be reached through `&mut` may be shared, whatever the future is made of.
-pub(super) struct Pending<T>(Mutex<Pin<Box<dyn Future<Output = Result<T, ClientError>> + Send>>>);
+pub(super) struct Pending<T>(Mutex<Boxed<T>>);
+
+type Boxed<T> = Pin<Box<dyn Future<Output = Result<T, ClientError>> + Send>>;
 
 impl<T> Pending<T> {
     pub fn new(answer: impl Future<Output = Result<T, ClientError>> + Send + 'static) -> Self {
