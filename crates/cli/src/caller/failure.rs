@@ -211,9 +211,8 @@ impl Failure {
             CardError::Invalid { .. } => {
                 local(LocalCode::CardInvalid).hint("longhaul card get --validate lists all that is wrong with it")
             }
-            CardError::NoInterface { .. } => {
-                local(LocalCode::NoInterface).hint("longhaul card get shows the interfaces that the agent has")
-            }
+            CardError::NoInterface { .. } => local(LocalCode::NoInterface)
+                .hint("longhaul card get shows the interfaces; --any-interface trusts the card to lead anywhere"),
             _ => local(LocalCode::Internal),
         }
     }

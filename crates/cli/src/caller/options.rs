@@ -11,8 +11,8 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use http::{HeaderName, HeaderValue};
-use longhaul_client::card::{Binding, ProtocolVersion};
-use longhaul_client::{Secret, Verification};
+use longhaul_client::card::{Binding, OriginPolicy, ProtocolVersion};
+use longhaul_client::{Identity, Secret, Verification};
 use longhaul_protocol::json::JsonObject;
 
 use super::failure::{Credentials, Failure};
@@ -52,6 +52,10 @@ pub struct Options {
     pub verification: Verification,
     /// Certificates to be trusted besides those of the system, as PEM.
     pub ca: Option<PathBuf>,
+    /// What shows the agent who calls.
+    pub identity: Option<Identity>,
+    /// Where a card may lead.
+    pub origins: OriginPolicy,
     /// How long a command may take; as long as it takes when absent.
     pub timeout: Option<Duration>,
     /// How often a task that is waited for is asked for.
@@ -85,6 +89,8 @@ impl Options {
             service_params: sources.typed(Setting::SvcParam, value::service_params)?.unwrap_or_default(),
             verification: if is(Setting::Insecure)? { Verification::Off } else { Verification::Full },
             ca: word(Setting::Ca)?.map(PathBuf::from),
+            identity: identity(sources)?,
+            origins: if is(Setting::AnyInterface)? { OriginPolicy::ANY } else { OriginPolicy::default() },
             timeout: sources.typed(Setting::Timeout, value::timeout)?.flatten(),
             poll_interval: sources.typed(Setting::PollInterval, value::poll_interval)?.unwrap_or(POLL_INTERVAL_DEFAULT),
             output: sources.typed(Setting::Output, value::output)?.unwrap_or(OutputForm::Text),
@@ -111,6 +117,16 @@ impl Options {
         self.agent_card.as_deref().ok_or_else(|| {
             Failure::usage("no agent is named").hint("name it with --agent-card REF, or set A2ACLI_AGENT_CARD")
         })
+    }
+}
+
+/// A certificate is of use with its key only.
+fn identity(sources: &Sources) -> Result<Option<Identity>, Failure> {
+    let path = |setting| sources.typed(setting, value::word).map(|path| path.map(PathBuf::from));
+    match (path(Setting::ClientCert)?, path(Setting::ClientKey)?) {
+        (Some(certificates), Some(key)) => Ok(Some(Identity { certificates, key })),
+        (None, None) => Ok(None),
+        _ => Err(Failure::usage("--client-cert and --client-key need each other").hint("give both, as PEM files")),
     }
 }
 

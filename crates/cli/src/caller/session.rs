@@ -5,7 +5,7 @@ use std::io::{self, Write as _};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
-use longhaul_client::card::{CardReference, OriginPolicy, Preference};
+use longhaul_client::card::{CardReference, Preference};
 use longhaul_client::follow::{FollowOptions, Until};
 use longhaul_client::{
     Client, ClientBuilder, ClientError, FoundCard, StaticCredentials, TransportConfig, Verification,
@@ -61,10 +61,11 @@ impl Session {
     /// A usage [`Failure`] when one is wrong.
     pub fn new(sources: &Sources) -> Result<Self, Failure> {
         let options = Options::resolve(sources)?;
-        if let Some(ca) = &options.ca {
-            std::fs::File::open(ca).map_err(|error| {
-                Failure::usage(format!("--ca: cannot read {}: {error}", ca.display()))
-                    .hint("name a PEM file with the certificates to trust")
+        let identity = options.identity.as_ref().map(|identity| [&identity.certificates, &identity.key]);
+        for path in options.ca.iter().chain(identity.into_iter().flatten()) {
+            std::fs::File::open(path).map_err(|error| {
+                Failure::usage(format!("cannot read {}: {error}", path.display()))
+                    .hint("--ca, --client-cert and --client-key name PEM files")
             })?;
         }
         if options.verification == Verification::Off {
@@ -130,6 +131,7 @@ impl Session {
         let mut transport = TransportConfig::default();
         transport.verification = options.verification;
         transport.extra_roots.clone_from(&options.ca);
+        transport.identity.clone_from(&options.identity);
         let mut preference = Preference { bindings: options.transports.clone(), ..Preference::default() };
         if let Some(version) = options.a2a_version {
             preference.versions = vec![version];
@@ -139,7 +141,7 @@ impl Session {
         let mut builder = Client::builder()
             .transport(transport)
             .preference(preference)
-            .origins(OriginPolicy::default())
+            .origins(options.origins)
             .timeout(options.timeout.map_or(CALL_DURATION_MAX, |timeout| timeout.min(CALL_DURATION_MAX)))
             .credentials(Arc::new(credentials));
         for (name, value) in &options.service_params {

@@ -221,3 +221,24 @@ fn an_agent_that_does_not_keep_to_the_protocol_is_told_so() {
     assert!(failed.contains(&"unknown task is not canceled"), "{failed:?}");
     assert!(!failed.contains(&"message is answered"), "{report}");
 }
+
+#[test]
+fn a_card_leads_inside_only_when_it_is_trusted() {
+    let leading_to = |url: &str| {
+        let interface = json!([{"url": url, "protocolBinding": "JSONRPC", "protocolVersion": "1.0"}]);
+        Scripted::new(json!({ "supportedInterfaces": interface }), |_, _, _| Err(not_found()))
+    };
+    let line = ["task", "get", "t", "-o", "json", "--bearer", "s3cret", "--timeout", "1s"];
+    let inside = leading_to("http://10.1.2.3:9/rpc");
+    let (code, stdout, _) = call(&inside, &line);
+    assert!(
+        code == 1 && stdout.contains("LONGHAUL_ERR_NO_INTERFACE") && stdout.contains("--any-interface"),
+        "{stdout}"
+    );
+    let trusting = [&line[..], &["--any-interface"]].concat();
+    let (_, stdout, _) = call(&inside, &trusting);
+    assert!(!stdout.contains("LONGHAUL_ERR_NO_INTERFACE"), "{stdout}");
+    // Where clouds tell machines their secrets nothing leads, trusted or not.
+    let (code, stdout, _) = call(&leading_to("http://169.254.169.254/rpc"), &trusting);
+    assert!(code == 1 && stdout.contains("LONGHAUL_ERR_NO_INTERFACE"), "{stdout}");
+}

@@ -8,7 +8,7 @@ mod checks;
 use std::sync::Arc;
 
 use longhaul_client::FoundCard;
-use longhaul_client::card::{Binding, OriginPolicy, Preference, Severity};
+use longhaul_client::card::{Binding, Preference, Severity};
 use longhaul_protocol::wire::AgentCard;
 use serde_json::{Value, json};
 
@@ -105,7 +105,7 @@ async fn by(session: &Session, found: &FoundCard, binding: Binding, text: &str) 
     if let Some(version) = session.options.a2a_version {
         preference.versions = vec![version];
     }
-    let builder = session.builder()?.preference(preference).origins(OriginPolicy::default());
+    let builder = session.builder()?.preference(preference);
     let found = FoundCard { document: Arc::clone(&found.document), origin: found.origin.clone() };
     let skipped = |why: String| {
         vec![Check {

@@ -57,6 +57,9 @@ settings! {
     SvcParam = "svc-param", SecretValue, "";
     Insecure = "insecure", Open, "false";
     Ca = "ca", Open, "the certificates of the system";
+    ClientCert = "client-cert", Open, "";
+    ClientKey = "client-key", Open, "";
+    AnyInterface = "any-interface", Open, "false";
     Timeout = "timeout", Open, "none";
     PollInterval = "poll-interval", Open, "2s";
     Output = "output", Open, "text";

@@ -229,3 +229,13 @@ fn a_default_that_is_shown_is_the_one_that_holds() {
     assert_eq!((options.verification, options.detail), (Verification::Full, Detail::Concise));
     assert_eq!(options.agent().unwrap_err().exit.code(), 2);
 }
+
+#[test]
+fn a_certificate_needs_its_key() {
+    let world = World::new();
+    let resolve = |flags: &[(&'static str, &str)]| Options::resolve(&world.gather(flags).unwrap());
+    assert_eq!(resolve(&[("client-cert", "c.pem")]).unwrap_err().exit.code(), 2);
+    assert_eq!(resolve(&[("client-key", "k.pem")]).unwrap_err().exit.code(), 2);
+    let identity = resolve(&[("client-cert", "c.pem"), ("client-key", "k.pem")]).unwrap().identity.unwrap();
+    assert_eq!((identity.certificates, identity.key), ("c.pem".into(), "k.pem".into()));
+}
