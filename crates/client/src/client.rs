@@ -2,6 +2,7 @@
 
 mod builder;
 mod discover;
+mod verify;
 mod wait;
 
 use std::sync::Arc;
