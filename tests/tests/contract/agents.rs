@@ -36,6 +36,12 @@ pub fn operations(agent: &Hostile) -> Vec<Asked> {
     agent.asked().into_iter().filter(|asked| !operation(asked).is_empty()).collect()
 }
 
+/// The messages that were sent, in order.
+pub fn sent(agent: &Hostile) -> Vec<Value> {
+    let sends = operations(agent).into_iter().filter(|asked| operation(asked).starts_with("Send"));
+    sends.map(|asked| params(&asked)["message"].clone()).collect()
+}
+
 /// The same, by name.
 pub fn names(agent: &Hostile) -> Vec<String> {
     operations(agent).iter().map(operation).collect()

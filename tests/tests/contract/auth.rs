@@ -1,9 +1,10 @@
 //! Credentials that need no prompt (§12.1).
 
 use longhaul_tests::Hostile;
+use longhaul_tests::hostile::TASK_ID;
 use serde_json::Value;
 
-use crate::agents::{api_key, bearer, operations, require_scheme, with_card};
+use crate::agents::{api_key, bearer, operation, operations, require_scheme, with_card};
 use crate::cli::Cli;
 
 async fn with_scheme(scheme: Value) -> Hostile {
@@ -21,8 +22,8 @@ async fn a2acli_auth_001_credentials_go_where_the_declared_scheme_says() {
         for args in [
             &["send", "hello"][..],
             &["send", "hello", "--stream"],
-            &["task", "get", "x"],
-            &["task", "cancel", "x"],
+            &["task", "get", TASK_ID],
+            &["task", "cancel", TASK_ID],
             &["task", "list"],
         ] {
             let all = [args, &["--transport", binding]].concat();
@@ -36,15 +37,15 @@ async fn a2acli_auth_001_credentials_go_where_the_declared_scheme_says() {
             let asked = operations(&agent);
             assert!(!asked.is_empty() && asked.iter().all(|one| one.header("x-agent-key") == Some("k3y")));
 
-            let agent = with_scheme(api_key("query", "agent_key")).await;
+            let agent = with_scheme(api_key("query", "agentKey")).await;
             Cli::of(&agent.url()).run(&[&all[..], &["--api-key", "k3y"]].concat()).await;
             let asked = operations(&agent);
-            assert!(!asked.is_empty() && asked.iter().all(|one| one.target.contains("agent_key=k3y")));
+            assert!(!asked.is_empty() && asked.iter().all(|one| one.target.contains("agentKey=k3y")));
 
-            let agent = with_scheme(api_key("cookie", "agent_key")).await;
+            let agent = with_scheme(api_key("cookie", "agentKey")).await;
             Cli::of(&agent.url()).run(&[&all[..], &["--api-key", "k3y"]].concat()).await;
             let asked = operations(&agent);
-            assert!(!asked.is_empty() && asked.iter().all(|one| one.header("cookie") == Some("agent_key=k3y")));
+            assert!(!asked.is_empty() && asked.iter().all(|one| one.header("cookie") == Some("agentKey=k3y")));
         }
     }
 }
@@ -64,7 +65,7 @@ async fn a2acli_auth_001_service_parameters_are_something_of_their_own() {
     let agent = with_scheme(bearer()).await;
     let cli = Cli::of(&agent.url());
     let params = ["--svc-param", "x-trace-id:abc123", "--svc-param", "x-other: with spaces:and colons"];
-    for args in [&["send", "hello"][..], &["task", "get", "x"], &["send", "hello", "--transport", "http+json"]] {
+    for args in [&["send", "hello"][..], &["task", "get", TASK_ID], &["send", "hello", "--transport", "http+json"]] {
         cli.run(&[args, &params].concat()).await.exits(0);
     }
     for asked in operations(&agent) {
@@ -100,7 +101,7 @@ async fn a2acli_auth_001_what_is_missing_is_named_with_the_way_to_give_it() {
     assert!(error["hint"].as_str().is_some_and(|hint| hint.contains("BEARER") || hint.contains("--bearer")), "{error}");
     let done = cli.run(&["send", "hello", "-o", "json", "--bearer", "wrong"]).await;
     done.fails(4, "A2ACLI_ERR_AUTH_FAILED");
-    cli.run(&["task", "get", "x"]).await.exits(4);
+    cli.run(&["task", "get", TASK_ID]).await.exits(4);
 }
 
 #[tokio::test]
@@ -113,9 +114,10 @@ async fn a2acli_auth_002_variables_stand_in_for_flags_and_flags_win() {
         let cli = Cli::of(&agent.url()).with(variable, "from-variable");
         cli.run(&["send", "hello"]).await.exits(0);
         cli.run(&["send", "hello", flag, "from-flag"]).await.exits(0);
-        let sent = operations(&agent);
-        let value = |nth: usize| sent[nth].header(header).unwrap_or_default().trim_start_matches("Bearer ").to_owned();
-        assert_eq!((value(0).as_str(), value(1).as_str()), ("from-variable", "from-flag"));
+        let sends = operations(&agent).into_iter().filter(|asked| operation(asked).starts_with("Send"));
+        let values: Vec<String> = sends.map(|asked| asked.header(header).unwrap_or_default().to_owned()).collect();
+        let values: Vec<&str> = values.iter().map(|value| value.trim_start_matches("Bearer ")).collect();
+        assert_eq!(values, ["from-variable", "from-flag"]);
     }
 }
 

@@ -126,6 +126,10 @@ async fn a2acli_card_get_002_validates_a_card_against_the_schema() {
 #[tokio::test]
 async fn a2acli_card_get_002_no_faulty_card_is_valid() {
     for fault in CardFault::ALL.iter().copied() {
+        // A card may offer what this client does not know.
+        if matches!(fault, CardFault::UnknownBinding | CardFault::UnknownVersion) {
+            continue;
+        }
         let agent = Hostile::start(move |asked| fault.script(asked)).await;
         let done = Cli::of(&agent.url()).run(&["card", "get", "--validate", "-o", "json", "--timeout", "5s"]).await;
         assert_ne!(done.code, 0, "{fault:?}\n{}", done.told());

@@ -4,13 +4,8 @@ use longhaul_tests::hostile::{CONTEXT_ID, TASK_ID, task};
 use longhaul_tests::{Hostile, Server, Store};
 use serde_json::Value;
 
-use crate::agents::{operation, operations, params, with_task};
+use crate::agents::{params, sent, with_task};
 use crate::cli::Cli;
-
-fn turns(agent: &Hostile) -> Vec<Value> {
-    let sends = operations(agent).into_iter().filter(|asked| operation(asked).starts_with("Send"));
-    sends.map(|asked| params(&asked)["message"].clone()).collect()
-}
 
 #[tokio::test]
 async fn a2acli_chat_001_context_is_carried_and_the_task_only_while_it_waits() {
@@ -22,7 +17,7 @@ async fn a2acli_chat_001_context_is_carried_and_the_task_only_while_it_waits() {
     .await;
     let done = Cli::of(&agent.url()).run_with(&["chat"], b"hello\nask me\nthe answer\nbye\n").await;
     done.exits(0);
-    let turns = turns(&agent);
+    let turns = sent(&agent);
     let texts: Vec<&Value> = turns.iter().map(|turn| &turn["parts"][0]["text"]).collect();
     assert_eq!(texts, ["hello", "ask me", "the answer", "bye"], "{}", done.told());
     let contexts: Vec<&Value> = turns.iter().map(|turn| &turn["contextId"]).collect();

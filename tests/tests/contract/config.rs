@@ -4,9 +4,8 @@ use std::os::unix::fs::PermissionsExt as _;
 
 use longhaul_tests::hostile::{TASK_ID, is_rpc, task};
 use longhaul_tests::{Hostile, Server, Store};
-use serde_json::Value;
 
-use crate::agents::{bearer, names, operations, params, require_scheme, with_card, with_task};
+use crate::agents::{self, bearer, names, operations, require_scheme, with_card, with_task};
 use crate::cli::{Cli, Done};
 
 /// The value of a setting and the source it came from, as `config show` has them for people.
@@ -156,11 +155,11 @@ async fn a2acli_config_002_flag_then_variable_then_local_then_global_then_defaul
 #[tokio::test]
 async fn a2acli_config_002_the_order_holds_for_what_is_done_too() {
     let agent = Hostile::agent(|asked| with_task(asked, &task("TASK_STATE_COMPLETED"))).await;
-    let sent = |agent: &Hostile| params(&operations(agent).pop().unwrap())["message"]["contextId"].clone();
+    let sent = |agent: &Hostile| agents::sent(agent).pop().unwrap()["contextId"].clone();
     let cli = Cli::of(&agent.url());
     cli.file("~/.config/a2a-cli/.env", "A2ACLI_CONTEXT_ID=global\nA2ACLI_TRANSPORT=http+json\n");
     cli.run(&["send", "hello"]).await.exits(0);
-    assert_eq!(sent_of_rest(&agent), "global");
+    assert!(sent(&agent) == "global" && !is_rpc(&operations(&agent)[0]));
     cli.file(".env", "A2ACLI_CONTEXT_ID=local\nA2ACLI_TRANSPORT=jsonrpc\n");
     cli.run(&["send", "hello"]).await.exits(0);
     assert_eq!(sent(&agent), "local");
@@ -169,12 +168,6 @@ async fn a2acli_config_002_the_order_holds_for_what_is_done_too() {
     assert_eq!(sent(&agent), "variable");
     cli.run(&["send", "hello", "--context-id", "flag"]).await.exits(0);
     assert_eq!(sent(&agent), "flag");
-}
-
-fn sent_of_rest(agent: &Hostile) -> Value {
-    let asked = operations(agent).pop().unwrap();
-    assert!(!is_rpc(&asked));
-    asked.json()["message"]["contextId"].clone()
 }
 
 #[tokio::test]

@@ -17,7 +17,6 @@ async fn a2acli_out_004_an_error_of_the_protocol_has_its_name_over_each_binding(
         (&["task", "get", "no-such-task", "--wait"], "TaskNotFoundError"),
         (&["task", "cancel", &id], "TaskNotCancelableError"),
         (&["send", "more", "--task-id", &id], "UnsupportedOperationError"),
-        (&["task", "subscribe", &id, "--stream"], "UnsupportedOperationError"),
         (&["send", "--file", "x.mp4", "--media-type", "video/mp4"], "ContentTypeNotSupportedError"),
     ] {
         cli.file("x.mp4", "x");

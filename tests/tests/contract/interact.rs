@@ -4,7 +4,7 @@ use longhaul_tests::hostile::{CONTEXT_ID, TASK_ID, task};
 use longhaul_tests::{Binding, Client, Hostile, Operation, Server, Store};
 use serde_json::{Value, json};
 
-use crate::agents::{operations, params, with_task};
+use crate::agents::{sent, with_task};
 use crate::cli::Cli;
 
 async fn demo() -> (Server, Cli) {
@@ -81,8 +81,7 @@ async fn a2acli_interact_003_no_identifier_of_the_server_is_invented() {
         &["send", "hello", "--context-id", CONTEXT_ID],
     ] {
         cli.run(args).await.exits(0);
-        let asked = operations(&agent).pop().unwrap();
-        let message = params(&asked)["message"].clone();
+        let message = sent(&agent).pop().unwrap();
         let given = |flag: &str, id: &str| if args.contains(&flag) { json!(id) } else { Value::Null };
         assert_eq!(message["taskId"], given("--task-id", TASK_ID), "{args:?}");
         assert_eq!(message["contextId"], given("--context-id", CONTEXT_ID), "{args:?}");
@@ -143,7 +142,7 @@ async fn a2acli_interact_004_an_id_from_the_agent_is_no_command_of_a_shell() {
     let command = cli.run(&["send", "hello"]).await.exits(0).resume_command();
     cli.shell(&command).await.exits(0);
     assert!(cli.files().is_empty());
-    assert_eq!(params(&operations(&agent).pop().unwrap())["message"]["taskId"], "x; touch was-run; $(touch was-run) '");
+    assert_eq!(sent(&agent).pop().unwrap()["taskId"], "x; touch was-run; $(touch was-run) '");
 }
 
 #[tokio::test]
@@ -173,6 +172,6 @@ async fn a2acli_interact_005_nothing_is_remembered_from_one_command_to_the_next(
 async fn a2acli_interact_003_a_context_that_the_server_does_not_know_is_not_replaced() {
     let agent = Hostile::agent(|asked| with_task(asked, &task("TASK_STATE_COMPLETED"))).await;
     let done = Cli::of(&agent.url()).run(&["send", "hello", "--context-id", "mine"]).await;
-    assert_eq!(params(&operations(&agent)[0])["message"]["contextId"], "mine");
+    assert_eq!(sent(&agent)[0]["contextId"], "mine");
     assert_eq!(done.exits(0).text().field("Context"), CONTEXT_ID, "what is shown is what the agent said");
 }

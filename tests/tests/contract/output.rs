@@ -276,5 +276,5 @@ async fn a2acli_exit_002_what_the_agent_decided_is_no_failure_of_the_tool() {
     let done = Cli::of(&agent.url()).run(&["task", "get", TASK_ID, "--wait"]).await;
     assert_eq!(done.exits(0).text().field("State"), "TASK_STATE_FAILED");
     let done = cli.run(&["send", "echo x"]).await;
-    assert!(done.exits(0).stderr.is_empty(), "a success needs no word\n{}", done.told());
+    assert!(!done.exits(0).stderr.contains("fail") && !done.stderr.contains("go on with"), "{}", done.told());
 }

@@ -4,7 +4,7 @@ use longhaul_tests::Hostile;
 use longhaul_tests::hostile::task;
 use serde_json::{Value, json};
 
-use crate::agents::{operations, params, task_with, with_task};
+use crate::agents::{self, operations, task_with, with_task};
 use crate::cli::{Cli, Done};
 
 async fn agent() -> Hostile {
@@ -13,7 +13,7 @@ async fn agent() -> Hostile {
 
 /// The parts of the message that was sent last.
 fn sent(agent: &Hostile) -> Value {
-    params(operations(agent).last().expect("something was sent"))["message"]["parts"].clone()
+    agents::sent(agent).pop().expect("something was sent")["parts"].clone()
 }
 
 /// An agent whose task has one artifact of each kind of part.

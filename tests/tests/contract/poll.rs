@@ -54,7 +54,9 @@ async fn a2acli_task_poll_001_wait_ends_at_each_state_that_is_an_end_or_waits() 
         let state: &'static str = format!("TASK_STATE_{state}").leak();
         let agent = asked_for(vec!["TASK_STATE_SUBMITTED", "TASK_STATE_WORKING", state].leak()).await;
         let done = Cli::of(&agent.url()).run(&["task", "get", TASK_ID, "--wait", "--poll-interval", "100ms"]).await;
-        assert_eq!((done.exits(0).text().field("State"), gets(&agent)), (state, 3));
+        assert_eq!(done.exits(0).text().field("State"), state);
+        // It may look once more, at the whole.
+        assert!((3..=4).contains(&gets(&agent)), "{}", gets(&agent));
     }
 }
 

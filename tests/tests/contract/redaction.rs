@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 use crate::agents::{api_key, bearer, operations, require_scheme, with_card, with_task};
 use crate::cli::Cli;
 
-const SECRET: &str = "hunter2-s3cret";
+const SECRET: &str = "hunter2s3cret";
 
 const LOUD: [&[&str]; 4] = [
     &["--debug"],

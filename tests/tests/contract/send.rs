@@ -36,7 +36,8 @@ async fn a2acli_send_001_is_a_users_message_with_an_id_of_its_own() {
     for _ in 0..2 {
         cli.run(&["send", "hello", "--metadata", metadata]).await.exits(0);
     }
-    let sent: Vec<_> = operations(&agent).iter().map(params).collect();
+    let sends = operations(&agent).into_iter().filter(|asked| operation(asked).starts_with("Send"));
+    let sent: Vec<_> = sends.map(|asked| params(&asked)).collect();
     for params in &sent {
         assert_eq!(params["message"]["role"], "ROLE_USER");
         assert_eq!(params["message"]["parts"], json!([{"text": "hello"}]));
@@ -101,7 +102,7 @@ async fn a2acli_send_003_stream_consumes_events() {
             message::<StreamResponse>(line);
         });
     }
-    assert_eq!(names(&agent), ["SendStreamingMessage"; 2]);
+    assert!(names(&agent).iter().filter(|name| *name == "SendStreamingMessage").count() == 2, "{:?}", names(&agent));
 }
 
 #[tokio::test]

@@ -64,7 +64,12 @@ async fn a2acli_card_get_004_what_can_not_be_verified_is_never_called_verified()
         (&tampered, Some(&vector["jwk"])),
     ] {
         let done = verify(card, keys, &[]).await;
-        let outcome = outcome(&done);
+        // Where a key was given, a wrong signature may fail the command as well.
+        if done.code == 1 && done.stderr.contains("A2ACLI_ERR_CARD_INVALID") {
+            assert!(done.stdout.is_empty() && done.stderr.contains("signature"), "{}", done.told());
+            continue;
+        }
+        let outcome = outcome(done.exits(0));
         assert!(
             outcome.starts_with("unverifiable") || outcome.starts_with("not verified"),
             "{outcome}\n{}",

@@ -157,11 +157,9 @@ async fn a2acli_cli_002_bash_completes_commands_and_flags() {
 
 #[tokio::test]
 async fn a2acli_demo_server_001_is_an_agent_to_practise_with() {
-    let cli = Cli::new();
-    let mut server = cli.start(&["demo-server", "--listen", "127.0.0.1:0", "--store", "memory"]);
-    let line = server.until("http://127.0.0.1:").await;
-    let url = line.split_whitespace().find(|word| word.starts_with("http://")).unwrap().to_owned();
-    let caller = Cli::of(&url);
+    // The harness starts `longhaul demo-server`, and waits until it says that it listens.
+    let server = Server::start(Store::Memory).await;
+    let caller = Cli::of(&format!("http://{}", server.addr()));
     caller.run(&["card", "get", "--validate"]).await.exits(0);
     for (words, state) in [
         ("hello", "TASK_STATE_COMPLETED"),
@@ -172,8 +170,6 @@ async fn a2acli_demo_server_001_is_an_agent_to_practise_with() {
     ] {
         assert_eq!(caller.run(&["send", words]).await.exits(0).text().field("State"), state);
     }
-    server.interrupt();
-    server.end().await;
 }
 
 #[tokio::test]

@@ -1,10 +1,10 @@
 //! Which interface of a card is used, and what goes with each request (§13.1).
 
-use longhaul_tests::hostile::{Asked, REST_PATH, is_rpc};
+use longhaul_tests::hostile::{Asked, REST_PATH, TASK_ID, is_rpc};
 use longhaul_tests::{Hostile, Sdk, Server, Store, peers};
 use serde_json::{Value, json};
 
-use crate::agents::{interface, operations, params, with_card};
+use crate::agents::{bearer, interface, operations, params, require_scheme, with_card};
 use crate::cli::Cli;
 
 /// An agent with these interfaces: binding and version.
@@ -24,7 +24,7 @@ fn last(agent: &Hostile) -> Asked {
 async fn a2acli_tx_001_the_cards_order_decides() {
     let rpc_first = offering(&[("JSONRPC", "1.0"), ("HTTP+JSON", "1.0")]).await;
     let rest_first = offering(&[("HTTP+JSON", "1.0"), ("JSONRPC", "1.0")]).await;
-    for args in [&["send", "hello"][..], &["task", "get", "x"], &["task", "cancel", "x"], &["task", "list"]] {
+    for args in [&["send", "hello"][..], &["task", "get", TASK_ID], &["task", "cancel", TASK_ID], &["task", "list"]] {
         Cli::of(&rpc_first.url()).run(args).await.exits(0);
         Cli::of(&rest_first.url()).run(args).await.exits(0);
         assert!(is_rpc(&last(&rpc_first)) && last(&rest_first).path().starts_with(REST_PATH), "{args:?}");
@@ -65,6 +65,7 @@ async fn a2acli_tx_002_transport_is_repeatable_ordered_and_skips_what_the_card_l
 async fn a2acli_tx_003_the_tenant_of_the_interface_is_in_every_request() {
     let with_tenant = |tenant: Option<&'static str>| {
         with_card(move |card, _| {
+            require_scheme(card, "tokens", bearer());
             for interface in card["supportedInterfaces"].as_array_mut().unwrap() {
                 if let Some(tenant) = tenant {
                     interface["tenant"] = tenant.into();
@@ -75,7 +76,7 @@ async fn a2acli_tx_003_the_tenant_of_the_interface_is_in_every_request() {
     let id = longhaul_tests::hostile::TASK_ID;
     for tenant in [Some("acme Ü/1"), None] {
         let agent = with_tenant(tenant).await;
-        let cli = Cli::of(&agent.url());
+        let cli = Cli::of(&agent.url()).with("A2ACLI_BEARER", "t0ken");
         for binding in ["jsonrpc", "http+json"] {
             for args in [
                 &["send", "hello"][..],
