@@ -40,10 +40,13 @@ impl Endpoint {
         if let Some(address) = address {
             reach.check_address(address).map_err(|problem| refused(problem.to_string()))?;
         }
-        // No request names a fragment, and parsers of requests want none.
-        let url = url.split('#').next().unwrap_or_default().to_owned();
-        Ok(Self { url, reach })
+        Ok(Self { url: without_fragment(url), reach })
     }
+}
+
+/// No request names a fragment, and parsers of requests want none.
+pub(super) fn without_fragment(url: &str) -> String {
+    url.split('#').next().unwrap_or_default().to_owned()
 }
 
 /// A URL as messages show it: without the query, which may hold a secret, and fit for a terminal.

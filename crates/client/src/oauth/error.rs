@@ -1,6 +1,7 @@
 //! What can go wrong on the way to a token.
 
 use std::fmt;
+use std::sync::Arc;
 
 use thiserror::Error;
 
@@ -93,7 +94,15 @@ pub enum OAuthError {
         /// The agent.
         agent: AgentUrl,
         /// What the authorization server said to the refresh token, if it was asked.
-        source: Option<Box<OAuthError>>,
+        source: Option<Arc<OAuthError>>,
+    },
+    /// The token of a login has run out, and the attempt to get another failed: this one, or that of another call just before.
+    #[error("cannot renew the token for {agent}")]
+    NotRenewed {
+        /// The agent.
+        agent: AgentUrl,
+        /// Why.
+        source: Arc<OAuthError>,
     },
     /// The file of tokens.
     #[error(transparent)]
@@ -114,6 +123,7 @@ impl OAuthError {
             Self::Refused { code, .. } => {
                 matches!(code, RefusedCode::ServerError | RefusedCode::TemporarilyUnavailable)
             }
+            Self::NotRenewed { source, .. } => source.is_transient(),
             Self::Scheme { .. }
             | Self::Endpoint { .. }
             | Self::NotOffered { .. }

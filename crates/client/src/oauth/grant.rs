@@ -150,5 +150,5 @@ impl Authorizer {
 }
 
 pub(super) fn login_needed(agent: &AgentUrl, refused: Option<OAuthError>) -> OAuthError {
-    OAuthError::LoginNeeded { agent: agent.clone(), source: refused.map(Box::new) }
+    OAuthError::LoginNeeded { agent: agent.clone(), source: refused.map(Arc::new) }
 }

@@ -5,7 +5,7 @@ use serde::{Deserialize, Serialize};
 use url::Url;
 
 use super::agent::AgentUrl;
-use super::endpoint::Endpoint;
+use super::endpoint::{Endpoint, without_fragment};
 use super::error::OAuthError;
 use super::grant::Authorizer;
 use super::scopes::Scopes;
@@ -237,9 +237,9 @@ fn flow_of(scheme: &SecurityScheme) -> Option<Grant> {
     }
 }
 
-/// The token URL that the card itself names for a scheme; empty if it names none.
+/// The token URL that the card itself names for a scheme, as an endpoint has it; empty if it names none.
 pub(super) fn token_url_of(scheme: &SecurityScheme) -> String {
-    Urls::of(scheme).token
+    without_fragment(&Urls::of(scheme).token)
 }
 
 /// Whether a token that one logs in for goes with this scheme.

@@ -22,6 +22,9 @@ use crate::error::Cause;
 /// A token is renewed when it is valid for less than this, or for less than half its life if that is shorter.
 pub const RENEWED_BEFORE: Duration = Duration::from_secs(60);
 
+/// How long after a failure the same token is not tried to be renewed again: a server in trouble is not asked at each call.
+const RENEWAL_PAUSE: Duration = Duration::from_secs(5);
+
 /// Where logins are kept, and how they are renewed.
 #[derive(Clone, Debug)]
 pub struct Logins {
@@ -53,8 +56,16 @@ struct Shared {
     agent: Option<AgentUrl>,
     origin: CardOrigin,
     /// Held while a token is renewed, by the task that does it. Others wait here rather than at the file's lock, which knows
-    /// no turns.
-    renewing: Mutex<()>,
+    /// no turns, and share what came of it.
+    renewing: Mutex<Option<Failure>>,
+}
+
+/// A renewal that came to nothing.
+#[derive(Debug)]
+struct Failure {
+    stale: StoredToken,
+    at: Timestamp,
+    error: Arc<OAuthError>,
 }
 
 impl StoredCredentials {
@@ -62,7 +73,7 @@ impl StoredCredentials {
     #[must_use]
     pub fn new(logins: Logins, card: &FoundCard, inner: Option<Arc<dyn CredentialSource>>) -> Self {
         let shared =
-            Shared { logins, agent: AgentUrl::of(card), origin: card.origin.clone(), renewing: Mutex::new(()) };
+            Shared { logins, agent: AgentUrl::of(card), origin: card.origin.clone(), renewing: Mutex::default() };
         Self { shared: Arc::new(shared), inner, renewals: TaskTracker::new() }
     }
 }
@@ -85,7 +96,7 @@ impl CredentialSource for StoredCredentials {
         }
         let shared = self.shared.clone();
         let stale = token.clone();
-        let renewed = self.renewals.spawn(async move { shared.renewed(&stale).await }).await?;
+        let renewed = self.renewals.spawn(async move { shared.renewed(&stale, now).await }).await?;
         match renewed {
             Ok(renewed) => Ok(Some(Credential::Bearer(renewed.access_token))),
             Err(error) if token.left(now).is_none_or(|left| left.is_zero()) => Err(error.into()),
@@ -126,10 +137,23 @@ impl Shared {
         Ok(tokens.into_iter().rev().find(is_meant))
     }
 
-    /// The login with a token that is fresh: renewed here, or by another one meanwhile.
-    async fn renewed(&self, stale: &StoredToken) -> Result<StoredToken, OAuthError> {
+    /// The login with a token that is fresh. Who asked while another one tried has the same answer.
+    async fn renewed(&self, stale: &StoredToken, asked_at: Timestamp) -> Result<StoredToken, OAuthError> {
+        let mut last = self.renewing.lock().await;
+        let clock = &self.logins.authorizer.clock;
+        if let Some(failure) = last.as_ref().filter(|failure| failure.counts_for(stale, asked_at, clock.now())) {
+            return Err(failure.told());
+        }
+        let renewed = self.renew(stale).await;
+        *last = None;
+        renewed.map_err(|error| {
+            last.insert(Failure { stale: stale.clone(), at: clock.now(), error: Arc::new(error) }).told()
+        })
+    }
+
+    /// Renews a token, unless another process has done so meanwhile.
+    async fn renew(&self, stale: &StoredToken) -> Result<StoredToken, OAuthError> {
         let Logins { store, authorizer, client } = &self.logins;
-        let _turn = self.renewing.lock().await;
         // Before anybody else can use the refresh token up, the new one has to be in the file.
         let lock = store.lock().await?;
         let tokens = store.tokens().await?;
@@ -145,5 +169,20 @@ impl Shared {
         let renewed = renewed.ok_or_else(|| login_needed(&token.key.agent, None))?;
         store.put_locked(lock, renewed.clone()).await?;
         Ok(renewed)
+    }
+}
+
+impl Failure {
+    fn counts_for(&self, stale: &StoredToken, asked_at: Timestamp, now: Timestamp) -> bool {
+        self.stale == *stale && (asked_at <= self.at || super::clock::between(self.at, now) < RENEWAL_PAUSE)
+    }
+
+    fn told(&self) -> OAuthError {
+        match &*self.error {
+            OAuthError::LoginNeeded { agent, source } => {
+                OAuthError::LoginNeeded { agent: agent.clone(), source: source.clone() }
+            }
+            _ => OAuthError::NotRenewed { agent: self.stale.key.agent.clone(), source: self.error.clone() },
+        }
     }
 }

@@ -230,7 +230,36 @@ async fn a_failure_to_renew_does_no_harm_while_the_token_is_valid() {
     assert_eq!(setup.token(&source).await.unwrap().as_deref(), Some("t0"));
     setup.clock.advance(Duration::from_secs(30));
     let error = setup.token(&source).await.unwrap_err();
-    assert!(matches!(error, OAuthError::Status { status: 503, .. }), "{error}");
+    assert!(error.is_transient(), "{error}");
+    let OAuthError::NotRenewed { source, .. } = error else { panic!("{error}") };
+    assert!(matches!(*source, OAuthError::Status { status: 503, .. }), "{source}");
+}
+
+#[tokio::test]
+async fn a_server_in_trouble_is_not_asked_by_each_call() {
+    let setup = Setup::new(Some("r0"), |number| match number {
+        1 | 2 => (503, String::new(), String::new()),
+        _ => token("t3", 3600, None),
+    })
+    .await;
+    let source = Arc::new(setup.source());
+    setup.clock.advance(HOUR);
+    let mut calls = JoinSet::new();
+    for _ in 0..10 {
+        let (source, card) = (source.clone(), setup.card.clone());
+        calls.spawn(async move { bearer(&source, "login", &card.document.card().security_schemes["login"]).await });
+    }
+    for answer in calls.join_all().await {
+        assert!(matches!(answer, Err(OAuthError::NotRenewed { .. })), "{answer:?}");
+    }
+    setup.clock.advance(Duration::from_secs(4));
+    assert!(setup.token(&source).await.is_err());
+    assert_eq!(setup.server.seen().len(), 2);
+    setup.clock.advance(Duration::from_secs(1));
+    assert!(setup.token(&source).await.is_err());
+    assert_eq!(setup.server.seen().len(), 3);
+    setup.clock.advance(Duration::from_secs(5));
+    assert_eq!(setup.token(&source).await.unwrap().as_deref(), Some("t3"));
 }
 
 #[tokio::test]
