@@ -7,6 +7,7 @@ mod failure;
 mod options;
 mod parts;
 mod progress;
+mod redact;
 mod render;
 mod run;
 mod save;

@@ -6,40 +6,20 @@ use std::io::Write as _;
 use http::HeaderMap;
 use longhaul_client::{REDACTED, WireEvent, WireLog};
 
-use super::options::Options;
+use super::redact::Redactor;
 use super::render::clean;
 
-/// A credential shorter than this is not looked for in what an agent sends: it would be found in every word.
-const SECRET_BYTES_MIN: usize = 4;
-
 /// Writes each event to stderr.
+#[derive(Debug)]
 pub struct DebugLog {
     /// What an agent may send back to us, and must not be shown either.
-    secrets: Vec<String>,
-}
-
-impl std::fmt::Debug for DebugLog {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("DebugLog").finish_non_exhaustive()
-    }
+    redactor: Redactor,
 }
 
 impl DebugLog {
-    /// One that keeps the credentials of these options to itself.
-    pub fn new(options: &Options) -> Self {
-        let credentials = [&options.bearer, &options.api_key].into_iter().flatten().map(|secret| secret.reveal());
-        let params = options.service_params.iter().filter_map(|(_, value)| value.to_str().ok());
-        // A parameter may be `Bearer xyz`, and an agent may send back the last word only.
-        let words = params.flat_map(|value| std::iter::once(value).chain(value.split_whitespace()));
-        let mut secrets: Vec<String> = credentials
-            .chain(words)
-            .filter(|secret| secret.len() >= SECRET_BYTES_MIN)
-            .flat_map(|secret| [secret.to_owned(), inside_json(secret)])
-            .collect();
-        // The longest first, so that no rest of it stays.
-        secrets.sort_by_key(|secret| std::cmp::Reverse(secret.len()));
-        secrets.dedup();
-        Self { secrets }
+    /// One that keeps credentials to itself.
+    pub fn new(redactor: Redactor) -> Self {
+        Self { redactor }
     }
 
     fn told(&self, event: &WireEvent<'_>) -> String {
@@ -69,17 +49,10 @@ impl DebugLog {
             }
             _ => {}
         }
-        for secret in &self.secrets {
-            text = text.replace(secret.as_str(), REDACTED);
-        }
+        let text = self.redactor.text(text);
         let lines = clean::lines(&text).map(|line| line.into_owned() + "\n");
         lines.collect()
     }
-}
-
-fn inside_json(text: &str) -> String {
-    let quoted = serde_json::Value::String(text.to_owned()).to_string();
-    quoted.trim_matches('"').to_owned()
 }
 
 fn told_headers(text: &mut String, headers: &HeaderMap) {
@@ -108,8 +81,7 @@ mod tests {
     use super::*;
 
     fn log() -> DebugLog {
-        let words = ["s3cret-bearer".to_owned(), "s3cret\"key".to_owned(), inside_json("s3cret\"key")];
-        DebugLog { secrets: words.to_vec() }
+        DebugLog::new(Redactor::for_test(&["s3cret-bearer", "s3cret\"key"]))
     }
 
     #[test]

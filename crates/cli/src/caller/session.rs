@@ -18,6 +18,7 @@ use crate::arguments::OutputForm;
 use super::debug::DebugLog;
 use super::failure::{Credentials, Failure, LocalCode};
 use super::options::{Diagnostics, Options, SendOptions, Sources};
+use super::redact::Redactor;
 use super::render::{Page, clean, json, state_name};
 
 /// The longest that one attempt of a call may take; `--timeout` makes it shorter.
@@ -88,9 +89,14 @@ impl Session {
         self.send.clone()
     }
 
+    /// What takes the credentials out of what is written for people.
+    pub fn redactor(&self) -> Redactor {
+        Redactor::new(&self.options)
+    }
+
     /// The failure for an error of the client library.
     pub fn failure(&self, error: &ClientError) -> Failure {
-        Failure::of(error, self.options.credentials())
+        self.redactor().failure(Failure::of(error, self.options.credentials()))
     }
 
     /// A client of the agent.
@@ -149,7 +155,7 @@ impl Session {
             builder = builder.header(name.as_str(), value).map_err(|error| self.failure(&error))?;
         }
         if options.diagnostics == Diagnostics::On {
-            builder = builder.wire_log(Arc::new(DebugLog::new(options)));
+            builder = builder.wire_log(Arc::new(DebugLog::new(self.redactor())));
         }
         Ok(builder)
     }

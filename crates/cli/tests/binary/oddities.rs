@@ -242,3 +242,14 @@ fn a_card_leads_inside_only_when_it_is_trusted() {
     let (code, stdout, _) = call(&leading_to("http://169.254.169.254/rpc"), &trusting);
     assert!(code == 1 && stdout.contains("LONGHAUL_ERR_NO_INTERFACE"), "{stdout}");
 }
+
+#[test]
+fn a_credential_that_an_agent_repeats_is_not_shown() {
+    let agent =
+        Scripted::new(json!({}), |_, _, _| Err(json!({"code": -32001, "message": "no task for Bearer s3cret"})));
+    for line in [&["task", "get", "t"][..], &["task", "get", "t", "--debug"], &["task", "get", "t", "-o", "json"]] {
+        let (code, stdout, stderr) = call(&agent, &[line, &["--bearer", "s3cret"]].concat());
+        assert!(code == 1 && !stdout.contains("s3cret") && !stderr.contains("s3cret"), "{stdout}{stderr}");
+        assert!(format!("{stdout}{stderr}").contains("no task for Bearer [redacted]"), "{stdout}{stderr}");
+    }
+}
