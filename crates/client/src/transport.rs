@@ -6,6 +6,7 @@ mod proxied;
 mod resolver;
 mod tls;
 
+use std::error::Error as _;
 use std::fmt;
 use std::net::IpAddr;
 use std::path::PathBuf;
@@ -112,7 +113,14 @@ impl AddressPolicy for AnyAddress {
 
 /// The most bytes of an answer's headers.
 const HEAD_BYTES_MAX: usize = 64 * 1024;
+/// The most bytes of HTTP/1.1 that are buffered, in which the headers have to be.
+const HTTP1_BUFFER_BYTES_MAX: usize = HEAD_BYTES_MAX * 8;
 const HEADERS_MAX: usize = 200;
+/// How much of a stream of HTTP/2 may wait to be read.
+const STREAM_WINDOW_BYTES: u32 = 256 * 1024;
+/// The same for a connection. h2 ends one whose unread frames, most of them smaller than 256 bytes, waste more than half of
+/// this together; events are that small. So it is more than twice of what the streams of one connection can leave unread.
+const CONNECTION_WINDOW_BYTES: u32 = 32 * 1024 * 1024;
 const IDLE_CONNECTION_MAX: Duration = Duration::from_secs(60);
 /// How often a connection that carries gRPC is asked whether it is alive.
 const PING_INTERVAL: Duration = Duration::from_secs(20);
@@ -138,10 +146,11 @@ impl Pools {
             .pool_idle_timeout(IDLE_CONNECTION_MAX)
             .pool_timer(TokioTimer::new())
             .timer(TokioTimer::new())
-            .http1_max_buf_size(HEAD_BYTES_MAX * 8)
+            .http1_max_buf_size(HTTP1_BUFFER_BYTES_MAX)
             .http1_max_headers(HEADERS_MAX)
             .http2_max_header_list_size(u32::try_from(HEAD_BYTES_MAX).unwrap_or(u32::MAX))
-            .http2_adaptive_window(true);
+            .http2_initial_stream_window_size(STREAM_WINDOW_BYTES)
+            .http2_initial_connection_window_size(CONNECTION_WINDOW_BYTES);
         let http = builder.build(http);
         builder.http2_only(true).http2_keep_alive_interval(PING_INTERVAL).http2_keep_alive_timeout(PING_TIMEOUT);
         Self { http, grpc: builder.build(grpc) }
@@ -281,6 +290,10 @@ impl Deadline {
 
 /// The kind of error that a failed request is.
 pub(crate) fn failed(error: legacy::Error, whom: String) -> ClientError {
+    let cause = error.source().and_then(|cause| cause.downcast_ref::<hyper::Error>());
+    if cause.is_some_and(hyper::Error::is_parse_too_large) {
+        return ClientError::TooLarge { whom, what: "headers", bytes_max: HTTP1_BUFFER_BYTES_MAX };
+    }
     match error.is_connect() {
         true => connecting_failed(error.into(), whom),
         false => ClientError::Broken { whom, source: error.into() },

@@ -50,7 +50,7 @@ async fn behind(proxy: &FaultProxy, launch: Launch) -> Server {
 
 /// What the agent is told: most tasks are done at once, some work while their streams are cut.
 fn text(number: usize) -> String {
-    if number % 10 == 0 { format!("slow 1 chunks {CHUNKS}") } else { format!("chunks {CHUNKS}") }
+    if number.is_multiple_of(10) { format!("slow 1 chunks {CHUNKS}") } else { format!("chunks {CHUNKS}") }
 }
 
 /// Follows so many tasks, each by a client of its own, and gives what was told.

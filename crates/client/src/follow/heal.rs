@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use longhaul_protocol::{ErrorCode, wire};
-use tokio::time::{Instant, sleep_until};
+use tokio::time::{Instant, sleep_until, timeout};
 
 use super::link::{Ask, Link, NoStream, Open, Pending};
 use super::take::state_in;
@@ -14,6 +14,8 @@ use crate::operation::{Opening, Repetition};
 
 /// A stream that was open for so long says that the agent could be reached, even if nothing came over it.
 const REACHED_AFTER: Duration = Duration::from_secs(10);
+/// How long the last event of a stream is held back, until the task was compared with what the stream brought.
+const COMPARISON_MAX: Duration = Duration::from_secs(10);
 /// How much longer each wait is than the one before, while there is nothing new.
 const POLL_GROWTH: f64 = 1.5;
 /// After so many waits they grow no more, whatever the longest is.
@@ -72,7 +74,16 @@ impl EventStream {
             }
             (Ask::Task(why), _) => {
                 let request = wire::GetTaskRequest { id: self.known_id()?, ..wire::GetTaskRequest::default() };
-                Link::Asking(Pending::new(async move { client.get_task(request).await }), why)
+                let whom = client.interface().url.clone();
+                let asking = async move { client.get_task(request).await };
+                let asking = match why {
+                    NoStream::Compared => Pending::new(async move {
+                        let passed = |_| Err(ClientError::Timeout { whom, after: COMPARISON_MAX });
+                        timeout(COMPARISON_MAX, asking).await.unwrap_or_else(passed)
+                    }),
+                    NoStream::Never | NoStream::While(_) | NoStream::Silent => Pending::new(asking),
+                };
+                Link::Asking(asking, why)
             }
             (Ask::Stream, first) => {
                 let opening = match first {
@@ -189,7 +200,7 @@ impl EventStream {
         let wait = if self.first.is_some() {
             let repetition = if self.client.may_resend() { Repetition::Safe } else { Repetition::Asks };
             self.client.retry().wait(error, attempts, repetition)?
-        } else if error.is_transient() {
+        } else if may_pass(error) {
             self.client.retry().backoff(attempts).max(error.retry_after().unwrap_or_default())
         } else {
             return None;
@@ -208,6 +219,7 @@ impl EventStream {
             Err(error) => return self.cut(error, Ask::Task(why)),
         };
         self.heard();
+        self.failures = 0;
         let is_news = self.catch_up(task, None)?;
         let wait = self.poll_wait();
         self.quiet = if is_news { 0 } else { self.quiet.saturating_add(1) };
@@ -228,16 +240,9 @@ impl EventStream {
                 self.heard();
                 self.catch_up(task, None)?;
             }
-            Ok(_) => self.hand_on(held.id, held.payload)?,
-            Err(error) => {
-                if self.cut(error, Ask::Task(NoStream::Compared)).is_ok() {
-                    self.held = Some(held);
-                    return Ok(());
-                }
-                self.hand_on(held.id, held.payload)?;
-            }
+            Ok(_) | Err(_) => self.hand_on(held.id, held.payload)?,
         }
-        self.link = Link::due(Ask::Stream);
+        self.come_again(2, Duration::ZERO);
         self.judge();
         Ok(())
     }
@@ -264,6 +269,15 @@ impl EventStream {
     /// Something came that is no failure.
     pub(super) fn heard(&mut self) {
         self.failing_since = None;
+    }
+}
+
+/// Whether the task may still be followed after this error. That an agent fails within says nothing about the task.
+fn may_pass(error: &ClientError) -> bool {
+    match error {
+        ClientError::Agent(agent) => agent.code == Some(ErrorCode::Internal) || error.is_transient(),
+        ClientError::Http { status, .. } => *status >= 500 || error.is_transient(),
+        _ => error.is_transient(),
     }
 }
 
