@@ -3,6 +3,12 @@
 #![expect(clippy::indexing_slicing, clippy::panic, clippy::unwrap_used, reason = "a test fails by panicking")]
 
 mod ask;
+mod client_configs;
+mod client_delegate;
+mod client_refusals;
+mod client_streams;
+mod client_support;
+mod client_tasks;
 mod operations;
 mod words;
 
