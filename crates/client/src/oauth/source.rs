@@ -14,6 +14,7 @@ use super::error::OAuthError;
 use super::grant::{Authorizer, OAuthClient, login_needed};
 use super::server::{takes_bearer, token_url_of};
 use super::store::{StoredToken, TokenStore};
+use super::token::Grant;
 use crate::card::CardOrigin;
 use crate::client::FoundCard;
 use crate::credentials::{Credential, CredentialSource};
@@ -91,7 +92,8 @@ impl CredentialSource for StoredCredentials {
         }
         let Some(token) = self.shared.find(name, scheme).await? else { return Ok(None) };
         let now = self.shared.logins.authorizer.clock.now();
-        if is_fresh(&token, now) {
+        let is_over = token.left(now).is_some_and(|left| left.is_zero());
+        if is_fresh(&token, now) || (!is_over && !self.shared.can_renew(&token)) {
             return Ok(Some(Credential::Bearer(token.access_token)));
         }
         let shared = self.shared.clone();
@@ -99,7 +101,7 @@ impl CredentialSource for StoredCredentials {
         let renewed = self.renewals.spawn(async move { shared.renewed(&stale, now).await }).await?;
         match renewed {
             Ok(renewed) => Ok(Some(Credential::Bearer(renewed.access_token))),
-            Err(error) if token.left(now).is_none_or(|left| left.is_zero()) => Err(error.into()),
+            Err(error) if is_over => Err(error.into()),
             Err(error) => {
                 tracing::warn!(agent = %token.key.agent, error = &error as &dyn std::error::Error, "token not renewed");
                 Ok(Some(Credential::Bearer(token.access_token)))
@@ -123,6 +125,11 @@ fn is_fresh(token: &StoredToken, now: Timestamp) -> bool {
 }
 
 impl Shared {
+    fn can_renew(&self, token: &StoredToken) -> bool {
+        let has_secret = self.logins.client.as_ref().is_some_and(|client| client.secret.is_some());
+        token.refresh_token.is_some() || (token.grant == Grant::ClientCredentials && has_secret)
+    }
+
     /// The last login for this scheme. Read at each call, so that a logout counts at once.
     async fn find(&self, name: &str, scheme: &SecurityScheme) -> Result<Option<StoredToken>, OAuthError> {
         let Some(agent) = &self.agent else { return Ok(None) };

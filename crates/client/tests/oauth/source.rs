@@ -266,6 +266,8 @@ async fn a_server_in_trouble_is_not_asked_by_each_call() {
 async fn a_login_that_has_run_out_says_so() {
     let refused = Setup::new(Some("r0"), |_| refusal("invalid_grant")).await;
     let without = Setup::new(None, |_| panic!()).await;
+    without.clock.advance(HOUR - Duration::from_secs(1));
+    assert_eq!(without.token(&without.source()).await.unwrap().as_deref(), Some("t0"));
     for setup in [refused, without] {
         setup.clock.advance(HOUR);
         let error = setup.token(&setup.source()).await.unwrap_err();
