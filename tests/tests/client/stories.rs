@@ -87,15 +87,8 @@ impl Story {
         shown(&self.events[0])["task"]["id"].as_str().expect("the first event is the task").to_owned()
     }
 
-    /// How many chunks of artifacts were told, those in the first snapshot too.
-    pub fn chunks(&self) -> usize {
-        let folded = fold(&self.told());
-        let artifacts = folded["artifacts"].as_array().into_iter().flatten();
-        artifacts.map(|artifact| artifact["parts"].as_array().map_or(0, Vec::len)).sum()
-    }
-
     /// Checks that these are the events of the task's log from one on, each once and unchanged, to its end, before which the
-    /// first event shows all. Gives how many there are.
+    /// first event shows all. Gives how many the log has.
     pub async fn assert_is_the_log(&self, server: SocketAddr) -> usize {
         let told = self.told();
         let id = self.task_id();
@@ -110,7 +103,7 @@ impl Story {
         let content = |events: &[Told]| events.iter().map(|event| event.data.clone()).collect::<Vec<_>>();
         assert_eq!(content(&told[1..]), content(&log[from..]), "{id}");
         self.assert_folds_to_the_task(server).await;
-        told.len()
+        log.len()
     }
 
     /// Checks that they add up to the task as our server has it.
@@ -118,6 +111,14 @@ impl Story {
         let mut harness = Harness::new(Binding::HttpJson, server);
         let task = harness.ask(Operation::GetTask, json!({"id": self.task_id()})).await;
         self.assert_folds(&task);
+        let said = |task: &Value| -> Vec<Value> {
+            let before = task["history"].as_array().into_iter().flatten().chain(task["status"].get("message"));
+            before
+                .filter(|message| message["role"] == "ROLE_AGENT")
+                .map(|message| message["messageId"].clone())
+                .collect()
+        };
+        assert_eq!(said(&fold(&self.told())), said(&task), "each message of the agent once, in order");
     }
 
     /// Checks that they add up to the task as the agent has it.
