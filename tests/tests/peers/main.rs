@@ -5,6 +5,7 @@
 mod ask;
 mod client_configs;
 mod client_delegate;
+mod client_healing;
 mod client_refusals;
 mod client_streams;
 mod client_support;
