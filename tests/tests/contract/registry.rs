@@ -39,7 +39,7 @@ const REQUIREMENTS: &[(&str, u8, Claim)] = &[
     ("CARD_GET_005", 3, Fail("catalogs and registries are not read")),
     ("PUSH_002", 3, Fail("the command line hosts no receiver; the library has one")),
     ("CHAT_001", 3, Pass), ("TX_005", 3, Pass),
-    ("AUTH_009", 3, Fail("client certificates can't be given")),
+    ("AUTH_009", 3, Pass),
     ("AUTH_010", 3, Fail("OpenID Connect is not spoken; a bearer token of it is sent")),
     ("AUTH_011", 3, Fail("the state is reported with a hint, and nothing is done about it")),
     ("DEMO_SERVER_001", 3, Pass), ("VER_002", 3, Pass),

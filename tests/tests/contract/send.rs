@@ -67,9 +67,10 @@ async fn a2acli_send_002_waits_by_default_and_async_returns_identifiers() {
 
 #[tokio::test]
 async fn a2acli_send_002_waits_although_the_agent_answers_at_once() {
-    let agent = Hostile::agent(|asked| match operation(asked).as_str() {
-        "GetTask" => with_task(asked, &task("TASK_STATE_COMPLETED")),
-        _ => with_task(asked, &task("TASK_STATE_WORKING")),
+    // Whatever is asked, the first three answers are of a task that works, and none stays open.
+    let agent = Hostile::agent(|asked| {
+        let state = if asked.nth < 4 { "TASK_STATE_WORKING" } else { "TASK_STATE_COMPLETED" };
+        with_task(asked, &task(state))
     })
     .await;
     let done = Cli::of(&agent.url()).run(&["send", "hello", "--poll-interval", "100ms"]).await;

@@ -8,8 +8,9 @@ use longhaul_tests::hostile::{CARD_PATH, Script, card, task};
 use tokio::net::{TcpListener, TcpStream};
 use tokio::task::JoinSet;
 use tokio_rustls::TlsAcceptor;
-use tokio_rustls::rustls::ServerConfig;
 use tokio_rustls::rustls::pki_types::PrivateKeyDer;
+use tokio_rustls::rustls::server::WebPkiClientVerifier;
+use tokio_rustls::rustls::{RootCertStore, ServerConfig};
 
 use crate::agents::{bearer, operations, require_scheme, with_task};
 use crate::cli::Cli;
@@ -23,9 +24,21 @@ struct Secure {
 }
 
 async fn secure() -> Secure {
+    serve_tls(None).await
+}
+
+/// With these roots it takes only callers that show a certificate of them.
+async fn serve_tls(callers: Option<RootCertStore>) -> Secure {
     let key = rcgen::generate_simple_self_signed(vec!["localhost".to_owned(), "127.0.0.1".to_owned()]).unwrap();
     let private = PrivateKeyDer::try_from(key.signing_key.serialize_der()).unwrap();
-    let config = ServerConfig::builder().with_no_client_auth().with_single_cert(vec![key.cert.der().clone()], private);
+    let builder = ServerConfig::builder();
+    let builder = match callers {
+        None => builder.with_no_client_auth(),
+        Some(roots) => {
+            builder.with_client_cert_verifier(WebPkiClientVerifier::builder(Arc::new(roots)).build().unwrap())
+        }
+    };
+    let config = builder.with_single_cert(vec![key.cert.der().clone()], private);
     let acceptor = TlsAcceptor::from(Arc::new(config.unwrap()));
     let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).await.unwrap();
     let addr = listener.local_addr().unwrap();
@@ -91,4 +104,29 @@ async fn a2acli_auth_003_insecure_by_a_variable_is_said_aloud_too() {
     let done = cli.run(&["send", "hello"]).await;
     assert!(done.exits(0).stderr.to_lowercase().contains("warning"), "{}", done.told());
     cli.run(&["send", "hello", "--insecure=false"]).await.exits(3);
+}
+
+#[tokio::test]
+async fn a2acli_auth_009_a_client_certificate_opens_what_is_closed_without_one() {
+    let authority = rcgen::generate_simple_self_signed(vec!["caller".to_owned()]).unwrap();
+    let mut roots = RootCertStore::empty();
+    roots.add(authority.cert.der().clone()).unwrap();
+    let secure = serve_tls(Some(roots)).await;
+    let cli = Cli::of(&format!("https://{}", secure.addr));
+    cli.file("ca.pem", &secure.certificate);
+    cli.file("caller.pem", authority.cert.pem());
+    cli.file("caller.key", authority.signing_key.serialize_pem());
+    let base = ["send", "hello", "--ca", "ca.pem", "--debug"];
+    cli.run(&base).await.exits(3);
+    assert_eq!(secure.agent.count(), 0);
+    let done = cli.run(&[&base[..], &["--client-cert", "caller.pem", "--client-key", "caller.key"]].concat()).await;
+    assert_eq!(done.exits(0).text().field("State"), "TASK_STATE_COMPLETED");
+    assert!(!done.all().contains("PRIVATE KEY"), "{}", done.told());
+    let other = rcgen::generate_simple_self_signed(vec!["somebody".to_owned()]).unwrap();
+    cli.file("caller.pem", other.cert.pem());
+    cli.file("caller.key", other.signing_key.serialize_pem());
+    cli.run(&[&base[..], &["--client-cert", "caller.pem", "--client-key", "caller.key"]].concat()).await.exits(3);
+    cli.run(&[&base[..], &["--client-cert", "caller.pem"]].concat()).await.exits(2);
+    let variables = cli.with("A2ACLI_CLIENT_CERT", "no-such.pem").with("A2ACLI_CLIENT_KEY", "caller.key");
+    variables.run(&base).await.exits(2);
 }
