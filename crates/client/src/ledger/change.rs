@@ -155,6 +155,19 @@ pub(super) fn claim(
     hold(db, stored, follower, now)
 }
 
+/// Claims an entry that is free, or is held by one who is dead.
+pub(super) fn claim_from(
+    db: &Db<'_>,
+    id: EntryId,
+    follower: &Follower,
+    dead: &Follower,
+    now: Timestamp,
+) -> Result<Held, Trouble> {
+    let is_of_dead = row::load(db, id)?.entry.claimed.is_some_and(|claimed| claimed.by == *dead);
+    let mode = if is_of_dead { ClaimMode::TakeOver } else { ClaimMode::IfFree };
+    claim(db, id, follower, mode, now)
+}
+
 /// Claims an entry that was just found to be free.
 pub(super) fn hold(db: &Db<'_>, mut stored: Stored, follower: &Follower, now: Timestamp) -> Result<Held, Trouble> {
     let claim = give(&mut stored, follower, now);

@@ -165,7 +165,7 @@ impl Driver {
 
     /// Finds out how the entry stands, and sends its message where that is due.
     pub(super) async fn check(&mut self) -> Result<Pass, LedgerError> {
-        self.stream = None;
+        (self.stream, self.status) = (None, None);
         let pass = match self.entry.state.clone() {
             State::Settled { .. } => Ok(self.pass()),
             State::Prepared { .. } if self.may_send() => self.send().await,

@@ -1,11 +1,9 @@
 //! Sending the message of an entry, and what follows when there is no answer.
 
-use longhaul_protocol::ErrorCode;
+use longhaul_protocol::{ErrorCode, wire};
 use wire::StreamResponsePayload as Payload;
 
-use longhaul_protocol::wire;
-
-use super::{Driver, Pass, Stop, Unsent, explain, running};
+use super::{Driver, Pass, Stop, Unsent, explain, running, sketch};
 use crate::ClientError;
 use crate::Outcome;
 use crate::client::IDEMPOTENT_SEND;
@@ -50,21 +48,25 @@ impl Driver {
 
     async fn begun(&mut self, stream: EventStream, event: StreamEvent) -> Result<Pass, Stop> {
         let id = event.id.as_deref();
-        match &event.payload.payload {
+        let (task_id, context_id) = match &event.payload.payload {
             Some(Payload::Message(message)) => {
                 self.told(Outcome::Answered(Box::new(message.clone())), id).await?;
                 self.setup.tell.event(event).await;
                 return Ok(self.pass());
             }
-            // The id is written before anything else is asked: by it the task is found again.
-            Some(Payload::Task(task)) => self.told(running(&task.id, &task.context_id), id).await?,
-            Some(Payload::StatusUpdate(update)) => self.told(running(&update.task_id, &update.context_id), id).await?,
-            Some(Payload::ArtifactUpdate(update)) => {
-                self.told(running(&update.task_id, &update.context_id), id).await?;
-            }
+            Some(Payload::Task(task)) => (&task.id, &task.context_id),
+            Some(Payload::StatusUpdate(update)) => (&update.task_id, &update.context_id),
+            Some(Payload::ArtifactUpdate(update)) => (&update.task_id, &update.context_id),
             None => return Err(self.invalid("an event without a payload".to_owned()).into()),
-        }
+        };
         self.take_status(&event);
+        // The id is written before anything else is asked: by it the task is found again. Ends and questions are written when
+        // the whole task was read.
+        let outcome = match Outcome::of_task(sketch(task_id, context_id, self.status.clone())) {
+            unknown @ Outcome::Unknown(_) if self.status.is_some() => unknown,
+            _ => running(task_id, context_id),
+        };
+        self.told(outcome, id).await?;
         self.setup.tell.event(event).await;
         self.stream = Some(stream);
         Ok(self.pass())

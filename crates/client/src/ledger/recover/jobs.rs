@@ -85,12 +85,10 @@ impl Common {
 
     /// Claims the entry; none when another has it, or has settled it.
     async fn claim(&self, id: EntryId) -> Result<Option<Held>, LedgerError> {
-        let mut claimed = self.ledger.claim(id, &self.follower, ClaimMode::IfFree, now()).await;
-        if let Err(LedgerError::Claimed { by, .. }) = &claimed
-            && self.options.predecessor.as_ref().is_some_and(|dead| dead.as_str() == by)
-        {
-            claimed = self.ledger.claim(id, &self.follower, ClaimMode::TakeOver, now()).await;
-        }
+        let claimed = match &self.options.predecessor {
+            None => self.ledger.claim(id, &self.follower, ClaimMode::IfFree, now()).await,
+            Some(dead) => self.ledger.claim_from(id, &self.follower, dead, now()).await,
+        };
         match claimed {
             Ok(held) => Ok(Some(held)),
             Err(

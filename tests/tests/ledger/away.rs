@@ -1,0 +1,143 @@
+//! Agents that can't be reached, or have forgotten.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use longhaul_client::ledger::{Deadline, Delegation, Finding, RecoverOptions, State, StateKind};
+use longhaul_client::{Client, RetryPolicy};
+use longhaul_tests::{Server, Store, within};
+
+use crate::support::{ByCard, Kept, RECOVERY_MAX, rests, say};
+
+/// Delegates a task that runs, and goes away from it.
+async fn left_running(kept: &Kept, card: &str, text: &str) -> longhaul_client::ledger::Entry {
+    let mut followed = kept.delegate(card, text).await;
+    within(RECOVERY_MAX, "it begins", followed.next()).await.unwrap();
+    let Finding::Running(entry) = followed.stop().await.unwrap() else { panic!("{text} runs") };
+    assert!(
+        matches!(entry.state, State::Accepted { .. }),
+        "the task is written down before anything is told: {entry:?}"
+    );
+    entry
+}
+
+/// Options that give an agent up so soon.
+fn patience(patience: Duration) -> RecoverOptions {
+    let mut options = RecoverOptions::default();
+    options.follow_up.follow.patience = patience;
+    options
+}
+
+#[tokio::test]
+async fn an_agent_that_comes_back_is_found_again() {
+    let (mut server, kept) = (Server::start(Store::Sqlite).await, Kept::new().await);
+    let card = format!("http://{}", server.addr());
+    for number in 0..5 {
+        left_running(&kept, &card, &format!("slow 1 echo {number}")).await;
+    }
+    server.kill().await;
+    let mut recovery = kept.ledger.recover(Arc::new(ByCard), RecoverOptions::default());
+    let first = within(RECOVERY_MAX, "the trouble is told", recovery.next()).await.unwrap().unwrap();
+    assert!(matches!(first, Finding::Trouble { .. }), "{first:?}");
+    server.run().await;
+    let mut found = Vec::new();
+    while let Some(finding) = within(RECOVERY_MAX, "it goes on", recovery.next()).await {
+        found.push(finding.unwrap());
+    }
+    assert_eq!(rests(&found), [StateKind::Completed; 5]);
+}
+
+#[tokio::test]
+async fn an_agent_that_stays_away_is_left_to_the_next_recovery_and_holds_up_no_other() {
+    let (mut gone, server) = (Server::start(Store::Sqlite).await, Server::start(Store::Memory).await);
+    let kept = Kept::new().await;
+    let (gone_card, card) = (format!("http://{}", gone.addr()), format!("http://{}", server.addr()));
+    for number in 0..40 {
+        left_running(&kept, &gone_card, &format!("slow 60 echo {number}")).await;
+    }
+    left_running(&kept, &card, "slow 0.1 echo it").await;
+    gone.kill().await;
+    let found = kept.recover(patience(Duration::from_secs(3))).await;
+    let settled = found.iter().position(|finding| matches!(finding, Finding::Settled(_))).unwrap();
+    let given_up = found.iter().position(|finding| matches!(finding, Finding::Unreachable { .. })).unwrap();
+    assert!(settled < given_up, "the other agent was not waited for");
+    let unreachable = found.iter().filter(|finding| matches!(finding, Finding::Unreachable { .. })).count();
+    let troubles = found.iter().filter(|finding| matches!(finding, Finding::Trouble { .. })).count();
+    assert_eq!((unreachable, troubles), (40, 1));
+    assert_eq!((kept.count(StateKind::Accepted).await, kept.count(StateKind::Completed).await), (40, 1));
+}
+
+#[tokio::test]
+async fn a_task_that_the_agent_lost_is_for_a_person() {
+    let (mut server, kept) = (Server::start(Store::Memory).await, Kept::new().await);
+    let card = format!("http://{}", server.addr());
+    let left = left_running(&kept, &card, "slow 60").await;
+    server.kill().await;
+    server.run().await;
+    let found = kept.recover(RecoverOptions::default()).await;
+    let [Finding::Lost(entry)] = &found[..] else { panic!("{found:?}") };
+    assert_eq!((entry.id, entry.needs_person()), (left.id, true));
+    assert!(entry.state.text().contains("TaskNotFound"), "{entry:?}");
+}
+
+#[tokio::test]
+async fn silence_beyond_the_deadline_is_an_alarm_whether_the_agent_is_there_or_not() {
+    let (mut server, kept) = (Server::start(Store::Sqlite).await, Kept::new().await);
+    let card = format!("http://{}", server.addr());
+    let client = Client::connect(&card).await.unwrap();
+    let mut delegation = Delegation::new(&card, say("slow 60"));
+    delegation.deadline = Some(Deadline::Quiet(Duration::from_secs(3)));
+    let mut followed = kept.ledger.delegate(&client, delegation).await.unwrap();
+    let alarmed = loop {
+        let update = within(RECOVERY_MAX, "the alarm", followed.next()).await.unwrap();
+        if let longhaul_client::ledger::Update::Alarm(entry) = update {
+            break entry;
+        }
+    };
+    assert!(alarmed.id == followed.entry_id() && alarmed.needs_person(), "{alarmed:?}");
+    let _ = followed.stop().await.unwrap();
+    let mut second = Delegation::new(&card, say("slow 60"));
+    second.deadline = Some(Deadline::At(crate::support::from_now(4000)));
+    let second = kept.ledger.delegate(&client, second).await.unwrap();
+    let id = second.entry_id();
+    let _ = second.stop().await.unwrap();
+    server.kill().await;
+    let found = kept.recover(patience(Duration::from_secs(8))).await;
+    let alarms = found.iter().filter(|finding| matches!(finding, Finding::Alarm(entry) if entry.id == id)).count();
+    assert_eq!(alarms, 1, "{found:?}");
+    assert!(kept.entry(id).await.needs_person());
+}
+
+#[tokio::test]
+async fn credentials_that_are_refused_settle_nothing_in_a_recovery_and_a_delegation_at_once() {
+    let kept = Kept::new().await;
+    let refusing = longhaul_tests::Hostile::agent(|_| {
+        longhaul_tests::hostile::Script::whole(401, &[("WWW-Authenticate", "Bearer")], "sign in")
+    })
+    .await;
+    let card = refusing.card_url();
+    let client = Client::builder().retry(RetryPolicy::never()).connect(&card).await.unwrap();
+    let delegation = Delegation::new(&card, say("echo it"));
+    let finding = kept.ledger.delegate(&client, delegation.clone()).await.unwrap().rest().await.unwrap();
+    let Finding::Refused { entry, .. } = finding else { panic!("{finding:?}") };
+    assert_eq!(entry.state.kind(), StateKind::Refused);
+    // One that was written down and never sent.
+    let new = longhaul_client::ledger::NewEntry {
+        route: longhaul_client::ledger::Route::of(&client, &card),
+        purpose: String::new(),
+        request: {
+            let mut request = say("echo it");
+            request.message.as_mut().unwrap().message_id = longhaul_client::new_id();
+            request
+        },
+        deadline: None,
+    };
+    let dead = longhaul_client::ledger::Follower::new("dead").unwrap();
+    let held = kept.ledger.prepare(new, &dead, crate::support::from_now(-60_000)).await.unwrap();
+    let found = kept.recover(patience(Duration::from_secs(2))).await;
+    let unreachable =
+        found.iter().any(|finding| matches!(finding, Finding::Unreachable { entry, .. } if entry.id == held.entry.id));
+    assert!(unreachable, "{found:?}");
+    let entry = kept.entry(held.entry.id).await;
+    assert_eq!((entry.state.kind(), entry.attempts), (StateKind::Prepared, 0));
+}

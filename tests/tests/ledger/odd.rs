@@ -1,0 +1,131 @@
+//! Agents that say what nobody knows, hide what they have, or forget what has ended.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::time::Duration;
+
+use longhaul_client::Client;
+use longhaul_client::ledger::{Delegation, Finding, StateKind, Update};
+use longhaul_tests::hostile::{self, Script, Step, TASK_ID, card, reply, task};
+use longhaul_tests::{Hostile, within};
+use serde_json::{Value, json};
+
+use crate::support::{Kept, RECOVERY_MAX, say};
+
+/// The card of an agent that does not stream.
+async fn polled(answer: impl Fn(&hostile::Asked) -> Script + Send + Sync + 'static) -> Hostile {
+    Hostile::start(move |asked| match asked.path() {
+        hostile::CARD_PATH => {
+            let mut card: Value = card(&format!("http://{}", asked.header("host").unwrap_or_default()));
+            card["capabilities"]["streaming"] = json!(false);
+            Script::json(200, &card)
+        }
+        _ => answer(asked),
+    })
+    .await
+}
+
+#[tokio::test]
+async fn a_state_that_nobody_knows_is_asked_again_and_then_told_to_a_person() {
+    let asked_for = Arc::new(AtomicUsize::new(0));
+    let counted = asked_for.clone();
+    let agent = polled(move |asked| match asked.rpc_method().as_str() {
+        "SendMessage" => reply(asked, &json!({"task": task("TASK_STATE_PONDERING")})),
+        _ => match counted.fetch_add(1, Ordering::AcqRel) {
+            0..12 => reply(asked, &task("TASK_STATE_PONDERING")),
+            _ => reply(asked, &task("TASK_STATE_COMPLETED")),
+        },
+    })
+    .await;
+    let kept = Kept::new().await;
+    let client = Client::connect(&agent.card_url()).await.unwrap();
+    let mut delegation = Delegation::new(&agent.card_url(), say("think"));
+    delegation.follow_up.unknown_max = Duration::from_millis(400);
+    delegation.follow_up.follow.poll_interval = Duration::from_millis(100);
+    delegation.follow_up.follow.poll_interval_max = Duration::from_millis(200);
+    let mut followed = kept.ledger.delegate(&client, delegation).await.unwrap();
+    let mut alarms = Vec::new();
+    while let Some(update) = within(RECOVERY_MAX, "it goes on", followed.next()).await {
+        if let Update::Alarm(entry) = update {
+            alarms.push(entry);
+        }
+    }
+    let finding = followed.rest().await.unwrap();
+    assert!(matches!(&finding, Finding::Settled(entry) if entry.state.kind() == StateKind::Completed), "{finding:?}");
+    assert_eq!(alarms.len(), 1, "once: {alarms:?}");
+    assert!(alarms[0].needs_person() && alarms[0].state.kind() == StateKind::Unknown, "{alarms:?}");
+}
+
+#[tokio::test]
+async fn an_agent_that_hides_its_history_leaves_a_lost_answer_uncertain() {
+    let agent = polled(|asked| match asked.rpc_method().as_str() {
+        "SendMessage" => Script::new().then(Step::Close),
+        "ListTasks" => reply(
+            asked,
+            &json!({"tasks": [task("TASK_STATE_WORKING")], "nextPageToken": "", "pageSize": 50, "totalSize": 1}),
+        ),
+        other => panic!("{other} tells nothing here"),
+    })
+    .await;
+    let kept = Kept::new().await;
+    let finding = kept.rest(&agent.card_url(), "think").await;
+    assert!(matches!(finding, Finding::Uncertain(_)), "{finding:?}");
+    let sends = agent.asked().iter().filter(|asked| asked.rpc_method() == "SendMessage").count();
+    let lists = agent.asked().iter().filter(|asked| asked.rpc_method() == "ListTasks").count();
+    assert_eq!((sends, lists), (1, 3), "it is looked for several times, and sent once");
+}
+
+#[tokio::test]
+async fn an_agent_that_lists_without_end_is_not_read_without_end() {
+    let agent = polled(|asked| match asked.rpc_method().as_str() {
+        "SendMessage" => Script::new().then(Step::Close),
+        _ => {
+            let token = format!("after {}", asked.nth);
+            reply(asked, &json!({"tasks": [], "nextPageToken": token, "pageSize": 50, "totalSize": 9}))
+        }
+    })
+    .await;
+    let kept = Kept::new().await;
+    let finding = kept.rest(&agent.card_url(), "think").await;
+    assert!(matches!(finding, Finding::Uncertain(_)), "{finding:?}");
+    let lists = agent.asked().iter().filter(|asked| asked.rpc_method() == "ListTasks").count();
+    assert_eq!(lists, 3 * 20);
+}
+
+#[tokio::test]
+async fn an_agent_that_lists_nothing_leaves_a_lost_answer_uncertain() {
+    let agent = polled(|asked| match asked.rpc_method().as_str() {
+        "SendMessage" => Script::new().then(Step::Close),
+        _ => {
+            let error = json!({"code": -32601, "message": "no such method"});
+            Script::json(200, &json!({"jsonrpc": "2.0", "id": asked.rpc_id(), "error": error}))
+        }
+    })
+    .await;
+    let kept = Kept::new().await;
+    let finding = kept.rest(&agent.card_url(), "think").await;
+    let Finding::Uncertain(entry) = finding else { panic!("{finding:?}") };
+    assert!(entry.state.text().contains("can't be listed"), "{entry:?}");
+}
+
+#[tokio::test]
+async fn an_end_that_was_told_holds_where_the_agent_forgets_what_has_ended() {
+    let agent = Hostile::agent(|asked| match asked.rpc_method().as_str() {
+        "SendStreamingMessage" => {
+            let status = json!({"taskId": TASK_ID, "contextId": hostile::CONTEXT_ID,
+                "status": {"state": "TASK_STATE_COMPLETED"}});
+            Script::events()
+                .event(&hostile::item(asked, &json!({"task": task("TASK_STATE_WORKING")})))
+                .event(&hostile::item(asked, &json!({"statusUpdate": status})))
+                .end()
+        }
+        _ => {
+            let error = json!({"code": -32001, "message": "no such task"});
+            Script::json(200, &json!({"jsonrpc": "2.0", "id": asked.rpc_id(), "error": error}))
+        }
+    })
+    .await;
+    let kept = Kept::new().await;
+    let finding = kept.rest(&agent.card_url(), "think").await;
+    assert!(matches!(&finding, Finding::Settled(entry) if entry.state.kind() == StateKind::Completed), "{finding:?}");
+}
