@@ -2,10 +2,12 @@
 
 use std::time::Duration;
 
+use longhaul_client::card::Binding;
 use longhaul_client::follow::{FollowOptions, Until};
 use longhaul_client::{Client, ClientError, TransportConfig};
 use longhaul_protocol::ErrorCode;
 use longhaul_tests::hostile::{Script, Step, TASK_ID};
+use serde_json::{Value, json};
 use tokio::time::{Instant, timeout};
 
 use crate::scripted::{
@@ -14,12 +16,12 @@ use crate::scripted::{
 use crate::stories::{hasty, options};
 use crate::support::{say, say_in};
 
-fn first(state: &str) -> serde_json::Value {
-    serde_json::json!({"task": snapshot(state, &[])})
+fn first(state: &str) -> Value {
+    json!({"task": snapshot(state, &[])})
 }
 
-fn whole(state: &str, chunks: &[&str]) -> serde_json::Value {
-    serde_json::json!({"task": snapshot(state, chunks)})
+fn whole(state: &str, chunks: &[&str]) -> Value {
+    json!({"task": snapshot(state, chunks)})
 }
 
 async fn sent(client: &Client) -> Result<Vec<String>, ClientError> {
@@ -42,32 +44,39 @@ async fn stream_that_ends_in_order_while_the_task_works_is_opened_again() {
     }
 }
 
+async fn ends_subscriptions_at_once(binding: Binding, has_snapshot: bool) {
+    const INTERVAL: Duration = Duration::from_millis(200);
+    let agent = Scripted::start(Streams::Plain, move |asked, operation, nth| {
+        // Each snapshot differs, so that something is new each time.
+        let task = snapshot(if nth < 4 { "WORKING" } else { "COMPLETED" }, &["a", "b", "c", "d", "e"][..=nth.min(4)]);
+        match operation {
+            "SendStreamingMessage" => stream(asked, &[first("WORKING")]).end(),
+            "SubscribeToTask" if has_snapshot => stream(asked, &[json!({"task": task})]).end(),
+            "SubscribeToTask" => Script::events().end(),
+            _ => found(asked, &task),
+        }
+    })
+    .await;
+    let mut options = options();
+    (options.poll_interval, options.poll_interval_max) = (INTERVAL, INTERVAL * 2);
+    let client = agent.client(binding).await;
+    let told = told(client.send_streaming_message(say("x"), options).unwrap()).await.unwrap();
+    assert_eq!(told, ["task WORKING", "a", "b", "c", "d", "e", "COMPLETED"], "{binding} {has_snapshot}");
+    let times = agent.times("SubscribeToTask");
+    assert_eq!(times.len(), 5);
+    let waits: Vec<Duration> = times.windows(2).map(|pair| pair[1] - pair[0]).collect();
+    assert!(waits.iter().all(|wait| *wait >= INTERVAL), "{binding} {has_snapshot}: {waits:?}");
+}
+
 #[tokio::test]
 async fn agent_that_ends_subscriptions_at_once_is_not_asked_in_haste() {
-    const INTERVAL: Duration = Duration::from_millis(200);
-    for (has_snapshot, binding) in [(true, HTTP[0]), (true, HTTP[1]), (false, HTTP[0]), (false, HTTP[1])] {
-        let agent = Scripted::start(Streams::Plain, move |asked, operation, nth| {
-            // Each snapshot differs, so that something is new each time.
-            let task =
-                snapshot(if nth < 4 { "WORKING" } else { "COMPLETED" }, &["a", "b", "c", "d", "e"][..=nth.min(4)]);
-            match operation {
-                "SendStreamingMessage" => stream(asked, &[first("WORKING")]).end(),
-                "SubscribeToTask" if has_snapshot => stream(asked, &[serde_json::json!({"task": task})]).end(),
-                "SubscribeToTask" => Script::events().end(),
-                _ => found(asked, &task),
-            }
-        })
-        .await;
-        let mut options = options();
-        (options.poll_interval, options.poll_interval_max) = (INTERVAL, INTERVAL * 2);
-        let client = agent.client(binding).await;
-        let told = told(client.send_streaming_message(say("x"), options).unwrap()).await.unwrap();
-        assert_eq!(told, ["task WORKING", "a", "b", "c", "d", "e", "COMPLETED"], "{binding} {has_snapshot}");
-        let times = agent.times("SubscribeToTask");
-        assert_eq!(times.len(), 5);
-        let waits: Vec<Duration> = times.windows(2).map(|pair| pair[1] - pair[0]).collect();
-        assert!(waits.iter().all(|wait| *wait >= INTERVAL), "{binding} {has_snapshot}: {waits:?}");
-    }
+    let [one, other] = HTTP;
+    tokio::join!(
+        ends_subscriptions_at_once(one, true),
+        ends_subscriptions_at_once(other, true),
+        ends_subscriptions_at_once(one, false),
+        ends_subscriptions_at_once(other, false),
+    );
 }
 
 #[tokio::test]
@@ -398,8 +407,7 @@ async fn events_before_a_flood_in_the_same_bytes_are_handed_on() {
 #[tokio::test]
 async fn message_on_the_way_is_no_end_and_an_answer_is_one() {
     for binding in HTTP {
-        let message =
-            serde_json::json!({"message": {"messageId": "m", "role": "ROLE_AGENT", "parts": [{"text": "hm"}]}});
+        let message = json!({"message": {"messageId": "m", "role": "ROLE_AGENT", "parts": [{"text": "hm"}]}});
         let answer = message.clone();
         let agent = Scripted::start(Streams::Plain, move |asked, _, nth| match nth {
             0 => stream(asked, &[first("WORKING"), message.clone(), status("COMPLETED")]).end(),

@@ -99,6 +99,11 @@ impl Fold {
         Self { task_id: Some(task_id.to_owned()), ..Self::default() }
     }
 
+    /// Says which task it is, of which nothing is known yet.
+    pub(super) fn follow(&mut self, task_id: &str) {
+        self.task_id = Some(task_id.to_owned());
+    }
+
     /// The task's id, once it is known.
     #[must_use]
     pub fn task_id(&self) -> Option<&str> {

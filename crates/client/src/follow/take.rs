@@ -18,6 +18,9 @@ use wire::StreamResponsePayload as Payload;
 /// After that, it is taken for a question again.
 const OLDER_MAX: Duration = Duration::from_secs(30);
 
+/// The number of the first event of each task.
+const FIRST: u64 = 1;
+
 /// Where an item is, as its number says, among those that were handed on.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 enum Place {
@@ -88,6 +91,17 @@ impl EventStream {
             self.link = Link::Ended;
             return Ok(());
         }
+        if is_of_send
+            && !continues
+            && let Some(Payload::Task(task)) = &payload.payload
+            && self.number(&id).is_some_and(|number| number > FIRST)
+        {
+            // The message was sent again, and an attempt before it had begun the task: what happened since is in its log.
+            self.fold.follow(&task.id);
+            self.last_event_id = Some(FIRST.to_string().into());
+            self.link = Link::due(Ask::Stream);
+            return Ok(());
+        }
         let is_snapshot = matches!(payload.payload, Some(Payload::Task(_)));
         self.hand_on(id, payload)?;
         if is_snapshot && continues {
@@ -98,16 +112,17 @@ impl EventStream {
     }
 
     fn place(&self, item: &RawItem) -> Place {
-        if !self.client.declares(STREAM_RESUME) {
-            return Place::Unknown;
-        }
-        let number = |id: &Option<Arc<str>>| id.as_deref().and_then(|id| id.parse::<u64>().ok());
-        match (number(&self.last_event_id), number(&item.id)) {
+        match (self.number(&self.last_event_id), self.number(&item.id)) {
             (Some(known), Some(came)) if came <= known => Place::Known,
             (Some(known), Some(came)) if came == known.saturating_add(1) => Place::Next,
             (Some(_), Some(_)) => Place::BehindGap,
             (None, _) | (_, None) => Place::Unknown,
         }
+    }
+
+    /// Which number an id is, of an agent that declares what its numbers mean.
+    fn number(&self, id: &Option<Arc<str>>) -> Option<u64> {
+        id.as_deref().filter(|_| self.client.declares(STREAM_RESUME)).and_then(|id| id.parse().ok())
     }
 
     /// Opens the stream again with the snapshot of now, in which nothing is missing.
