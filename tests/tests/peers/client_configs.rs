@@ -55,7 +55,7 @@ async fn configs_are_created_got_listed_and_deleted_twice() {
             assert_eq!(ids(case, &task.id).await, ["two"], "{}", case.name());
         }
         let gone = case.refusal("get", case.client.get_push_config(named(&task.id, "one")).await);
-        assert_ne!(gone.code, Some(ErrorCode::Unavailable), "{}: {gone:?}", case.name());
+        assert_eq!(gone.code, Some(ErrorCode::TaskNotFound), "{}: {gone:?}", case.name());
     })
     .await;
 }

@@ -4,6 +4,7 @@
 
 mod ask;
 mod client_configs;
+mod client_contradictions;
 mod client_delegate;
 mod client_healing;
 mod client_refusals;
