@@ -134,3 +134,15 @@ async fn a2acli_exit_001_required_codes_are_0_1_and_2() {
     cli.run(&["send", "hello", "--async", "--stream"]).await.exits(2);
     cli.run(&["task", "list", "--page-size", "many"]).await.exits(2);
 }
+
+#[tokio::test]
+async fn a2acli_exit_001_what_can_not_be_written_is_a_failure_of_the_tool() {
+    let server = Server::start(Store::Memory).await;
+    let cli = Cli::of(&format!("http://{}", server.addr()));
+    for line in ["longhaul card get > /dev/full", "longhaul send hello > /dev/full"] {
+        let done = cli.shell(line).await;
+        assert!(done.exits(1).stderr.contains("A2ACLI_ERR_INTERNAL"), "{}", done.told());
+    }
+    // Whoever has read enough is no failure.
+    cli.shell("longhaul send 'chunks 500' --stream | head -1").await.exits(0);
+}
