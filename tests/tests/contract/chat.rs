@@ -41,3 +41,14 @@ async fn a2acli_chat_001_degrades_to_text_and_ends_with_its_input() {
     cli.run(&["chat"]).await.exits(0);
     assert!(cli.files().is_empty(), "nothing is kept");
 }
+
+#[tokio::test]
+async fn a2acli_chat_001_each_line_is_a_turn_of_its_own_as_it_comes() {
+    let server = Server::start(Store::Memory).await;
+    let mut chat = Cli::of(&format!("http://{}", server.addr())).start(&["chat"]);
+    for word in ["first", "second"] {
+        chat.say(&format!("echo {word}\n")).await;
+        chat.until(word).await;
+    }
+    chat.end().await.exits(0);
+}

@@ -19,6 +19,7 @@ mod chat;
 mod cli;
 mod config;
 mod errors;
+mod grpc_agent;
 mod interact;
 mod login;
 mod output;
