@@ -32,6 +32,7 @@ use crate::error::ClientError;
 use crate::operation::Opening;
 use fold::Fold;
 use link::{Ask, Link, NoStream};
+use take::Interruption;
 
 /// How a task is followed.
 #[derive(Clone, Debug)]
@@ -99,8 +100,8 @@ pub struct EventStream {
     may_have_arrived: bool,
     /// Whether the message continues a task: then the first snapshot may be from before it.
     continues: bool,
-    /// Until then, an interruption that was shown in that snapshot may be the one that the message answers.
-    older_until: Option<Instant>,
+    /// What an interruption that is shown means.
+    interruption: Interruption,
     /// Whether a stream was opened again without numbers by which gaps and repetitions would be seen.
     is_patched: bool,
     /// The event that ends it, until the task was compared.
@@ -158,7 +159,7 @@ impl EventStream {
             first: None,
             may_have_arrived: false,
             continues: false,
-            older_until: None,
+            interruption: Interruption::IsNew,
             is_patched: false,
             held: None,
             failures: 0,

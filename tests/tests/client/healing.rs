@@ -165,6 +165,21 @@ async fn question_that_was_just_answered_is_no_new_one() {
 }
 
 #[tokio::test]
+async fn question_that_stays_is_one_in_the_end() {
+    let stays = async |binding| {
+        let agent = Scripted::start(Streams::Plain, |asked, operation, _| match operation {
+            "SendStreamingMessage" => stream(asked, &[first("INPUT_REQUIRED")]).then(Step::Close),
+            _ => stream(asked, &[first("INPUT_REQUIRED")]).then(Step::Stall),
+        })
+        .await;
+        let client = agent.client(binding).await;
+        let events = client.send_streaming_message(say_in("an answer", "", TASK_ID), options()).unwrap();
+        assert_eq!(told(events).await.unwrap(), ["task INPUT_REQUIRED"], "{binding}");
+    };
+    tokio::join!(stays(HTTP[0]), stays(HTTP[1]));
+}
+
+#[tokio::test]
 async fn agent_that_asks_again_at_once_is_heard() {
     for binding in HTTP {
         let agent = Scripted::start(Streams::Plain, |asked, _, _| {

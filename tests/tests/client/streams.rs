@@ -9,6 +9,7 @@ use longhaul_tests::proxy::LinkFault;
 use longhaul_tests::{FaultProxy, Launch, Peer, Sdk, Server, Store, seed, within};
 use rand::rngs::StdRng;
 use rand::{RngExt as _, SeedableRng as _};
+use rustix::process::Signal;
 use tokio::task::JoinSet;
 use tokio::time::Instant;
 
@@ -247,6 +248,15 @@ async fn message_whose_answer_is_lost_begins_one_task() {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn streams_outlive_a_server_that_is_killed() {
+    outlive(Signal::KILL).await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn streams_outlive_a_server_that_is_stopped_in_order() {
+    outlive(Signal::TERM).await;
+}
+
+async fn outlive(signal: Signal) {
     const EACH: usize = 8;
     let mut server = Server::start(Store::Sqlite).await;
     let card = format!("http://{}", server.addr());
@@ -266,7 +276,8 @@ async fn streams_outlive_a_server_that_is_killed() {
     }
     // Each has begun.
     let begun = within(Duration::from_secs(20), "the first events", running.join_all()).await;
-    server.kill().await;
+    server.signal(signal);
+    server.wait(Duration::from_secs(60)).await;
     let mut running = JoinSet::new();
     for (client, mut events, first) in begun {
         running.spawn(async move {

@@ -5,7 +5,7 @@ use std::time::Duration;
 use longhaul_protocol::{ErrorCode, wire};
 use tokio::time::{Instant, sleep_until, timeout};
 
-use super::link::{Ask, Link, NoStream, Open, Pending};
+use super::link::{Ask, Link, Next, NoStream, Open, Pending};
 use super::take::state_in;
 use super::{Event, EventStream, Until};
 use crate::binding::stream::RawStream;
@@ -25,6 +25,7 @@ impl EventStream {
     /// Waits for whatever comes next, and acts on it. Between the waiting and the end nothing is awaited, so a dropped future
     /// leaves everything as it was.
     pub(super) async fn step(&mut self) -> Result<(), ClientError> {
+        let judged_again = self.judged_again();
         match &mut self.link {
             Link::Ended => Ok(()),
             Link::Due { ask, at } => {
@@ -45,19 +46,13 @@ impl EventStream {
                 let answer = sending.await;
                 self.sent(answer?)
             }
-            Link::Open(open) => match open.raw.next().await {
-                Some(Ok(item)) => {
-                    open.items = open.items.saturating_add(1);
-                    let is_first = open.items == 1;
-                    self.take(item, is_first)
-                }
-                Some(Err(error)) => {
-                    let (items, since) = (open.items, open.since);
-                    self.broke(error, items, since)
-                }
-                None => {
-                    let items = open.items;
-                    self.closed_by_agent(items)
+            Link::Open(open) => match open.next(judged_again).await {
+                Next::Item { item, is_first } => self.take(item, is_first),
+                Next::Broken { error, items, since } => self.broke(error, items, since),
+                Next::Closed { items } => self.closed_by_agent(items),
+                Next::Silent => {
+                    self.judge();
+                    Ok(())
                 }
             },
         }
@@ -138,6 +133,7 @@ impl EventStream {
 
     /// An open stream broke.
     fn broke(&mut self, error: ClientError, items: u64, since: Instant) -> Result<(), ClientError> {
+        self.lose_stream();
         if since.elapsed() >= REACHED_AFTER {
             self.failing_since = None;
         }
@@ -175,6 +171,7 @@ impl EventStream {
 
     /// Opens the stream again that the agent has ended, without haste.
     pub(super) fn come_again(&mut self, items: u64, after: Duration) {
+        self.lose_stream();
         self.failures = self.failures.saturating_add(1);
         let mut wait = self.client.retry().backoff(self.failures).max(after);
         if items <= 1 {

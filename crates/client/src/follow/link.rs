@@ -7,9 +7,9 @@ use std::sync::{Mutex, PoisonError};
 use std::task::{Context, Poll};
 
 use longhaul_protocol::wire;
-use tokio::time::Instant;
+use tokio::time::{Instant, timeout_at};
 
-use crate::binding::stream::RawStream;
+use crate::binding::stream::{RawItem, RawStream};
 use crate::error::ClientError;
 
 /// An answer that is waited for. It is kept, so that whoever drops the future of one event does not begin anew with the next.
@@ -80,6 +80,48 @@ pub(super) struct Open {
     /// How many items came.
     pub items: u64,
     pub since: Instant,
+}
+
+/// What came over an open stream.
+#[expect(clippy::large_enum_variant, reason = "it is taken apart at once, and never kept")]
+pub(super) enum Next {
+    Item {
+        item: RawItem,
+        is_first: bool,
+    },
+    Broken {
+        error: ClientError,
+        items: u64,
+        since: Instant,
+    },
+    Closed {
+        items: u64,
+    },
+    /// Nothing, until the moment that was given.
+    Silent,
+}
+
+impl Open {
+    /// Waits for what comes next, until this moment if there is one.
+    ///
+    /// # Cancel safety
+    ///
+    /// A dropped future loses nothing.
+    pub async fn next(&mut self, until: Option<Instant>) -> Next {
+        let next = match until {
+            Some(until) => timeout_at(until, self.raw.next()).await,
+            None => Ok(self.raw.next().await),
+        };
+        match next {
+            Err(_) => Next::Silent,
+            Ok(Some(Ok(item))) => {
+                self.items = self.items.saturating_add(1);
+                Next::Item { item, is_first: self.items == 1 }
+            }
+            Ok(Some(Err(error))) => Next::Broken { error, items: self.items, since: self.since },
+            Ok(None) => Next::Closed { items: self.items },
+        }
+    }
 }
 
 /// What is asked of the agent.

@@ -14,12 +14,23 @@ use crate::client::STREAM_RESUME;
 use crate::error::ClientError;
 use wire::StreamResponsePayload as Payload;
 
-/// How long, after a message that continues a task, an unchanged interruption is taken for the one that the message answers.
-/// After that, it is taken for a question again.
-const OLDER_MAX: Duration = Duration::from_secs(30);
+/// How long after the stream of a message was cut an unchanged interruption is taken for the one that the message answers. After
+/// that, it is taken for a question again.
+const OLDER_MAX: Duration = Duration::from_secs(10);
 
 /// The number of the first event of each task.
 const FIRST: u64 = 1;
+
+/// Whether an interruption that is shown may be the one that the message just sent has answered.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub(super) enum Interruption {
+    /// It is not.
+    IsNew,
+    /// It may be, as long as the stream of the message is open.
+    MayBeOlder,
+    /// It may be until then: that stream is lost.
+    MayBeOlderUntil(Instant),
+}
 
 /// Where an item is, as its number says, among those that were handed on.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
@@ -105,7 +116,7 @@ impl EventStream {
         let is_snapshot = matches!(payload.payload, Some(Payload::Task(_)));
         self.hand_on(id, payload)?;
         if is_snapshot && continues {
-            self.older_until = Some(Instant::now() + OLDER_MAX);
+            self.interruption = Interruption::MayBeOlder;
         }
         self.judge();
         Ok(())
@@ -161,7 +172,7 @@ impl EventStream {
             self.last_event_id.clone_from(&id);
         }
         if matches!(payload.payload, Some(Payload::Task(_) | Payload::StatusUpdate(_))) {
-            self.older_until = None;
+            self.interruption = Interruption::IsNew;
         }
         self.failures = 0;
         self.queue.push_back(Event { id, payload });
@@ -170,10 +181,29 @@ impl EventStream {
 
     /// Ends it where the state says so.
     pub(super) fn judge(&mut self) {
-        let may_be_older = || self.older_until.is_some_and(|until| Instant::now() < until);
+        let may_be_older = match self.interruption {
+            Interruption::IsNew => false,
+            Interruption::MayBeOlder => true,
+            Interruption::MayBeOlderUntil(until) => Instant::now() < until,
+        };
         let state = self.state();
-        if self.is_end(state) && (state.is_some_and(TaskState::is_terminal) || !may_be_older()) {
+        if self.is_end(state) && (state.is_some_and(TaskState::is_terminal) || !may_be_older) {
             self.link = Link::Ended;
+        }
+    }
+
+    /// When it has to be judged again although nothing came.
+    pub(super) fn judged_again(&self) -> Option<Instant> {
+        match self.interruption {
+            Interruption::MayBeOlderUntil(until) if self.is_end(self.state()) => Some(until),
+            _ => None,
+        }
+    }
+
+    /// The stream is lost.
+    pub(super) fn lose_stream(&mut self) {
+        if self.interruption == Interruption::MayBeOlder {
+            self.interruption = Interruption::MayBeOlderUntil(Instant::now() + OLDER_MAX);
         }
     }
 
