@@ -3,11 +3,12 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use longhaul_client::ledger::{Deadline, Delegation, Finding, RecoverOptions, State, StateKind};
+use longhaul_client::card::Binding;
+use longhaul_client::ledger::{Deadline, Delegation, Finding, RecoverOptions, RunningTasks, State, StateKind};
 use longhaul_client::{Client, RetryPolicy};
 use longhaul_tests::{Server, Store, within};
 
-use crate::support::{ByCard, Kept, RECOVERY_MAX, rests, say};
+use crate::support::{ByCard, Kept, RECOVERY_MAX, builder, rests, say};
 
 /// Delegates a task that runs, and goes away from it.
 async fn left_running(kept: &Kept, card: &str, text: &str) -> longhaul_client::ledger::Entry {
@@ -140,4 +141,65 @@ async fn credentials_that_are_refused_settle_nothing_in_a_recovery_and_a_delegat
     assert!(unreachable, "{found:?}");
     let entry = kept.entry(held.entry.id).await;
     assert_eq!((entry.state.kind(), entry.attempts), (StateKind::Prepared, 0));
+}
+
+#[tokio::test]
+async fn tasks_beyond_the_limit_are_asked_about_and_all_come_to_their_rest() {
+    let (server, kept) = (Server::start(Store::Memory).await, Kept::new().await);
+    let card = format!("http://{}", server.addr());
+    for number in 0..8 {
+        left_running(&kept, &card, &format!("slow 1 echo {number}")).await;
+    }
+    let mut options = RecoverOptions::default();
+    (options.followed_max, options.checks_per_agent) = (2, 3);
+    options.follow_up.follow.poll_interval_max = Duration::from_millis(200);
+    let found = kept.recover(options).await;
+    assert_eq!(rests(&found), [StateKind::Completed; 8]);
+}
+
+#[tokio::test]
+async fn a_look_at_how_things_stand_leaves_what_runs_to_others() {
+    let (server, kept) = (Server::start(Store::Memory).await, Kept::new().await);
+    let card = format!("http://{}", server.addr());
+    let left = left_running(&kept, &card, "slow 60").await;
+    let mut options = RecoverOptions::default();
+    options.running = RunningTasks::Leave;
+    let found = kept.recover(options).await;
+    assert!(matches!(&found[..], [Finding::Running(entry)] if entry.id == left.id), "{found:?}");
+    assert!(kept.entry(left.id).await.claimed.is_none());
+}
+
+#[tokio::test]
+async fn a_recovery_that_is_stopped_leaves_nothing_claimed() {
+    let (server, kept) = (Server::start(Store::Memory).await, Kept::new().await);
+    let card = format!("http://{}", server.addr());
+    for number in 0..3 {
+        left_running(&kept, &card, &format!("slow 60 echo {number}")).await;
+    }
+    let mut recovery = kept.ledger.recover(Arc::new(ByCard), RecoverOptions::default());
+    for _ in 0..3 {
+        let finding = within(RECOVERY_MAX, "a task that runs", recovery.next()).await.unwrap().unwrap();
+        assert!(matches!(finding, Finding::Running(_)), "{finding:?}");
+    }
+    within(RECOVERY_MAX, "it stops", recovery.stop()).await;
+    assert!(kept.entries().await.iter().all(|entry| entry.claimed.is_none()));
+}
+
+#[tokio::test]
+async fn tasks_are_found_again_over_each_binding() {
+    let (mut server, kept) = (Server::start(Store::Sqlite).await, Kept::new().await);
+    let card = format!("http://{}", server.addr());
+    for binding in Binding::ALL {
+        let client = builder(binding).connect(&card).await.unwrap();
+        let delegation = Delegation::new(&card, say("slow 2 echo it"));
+        let mut followed = kept.ledger.delegate(&client, delegation).await.unwrap();
+        within(RECOVERY_MAX, "it begins", followed.next()).await.unwrap();
+        let finding = followed.stop().await.unwrap();
+        assert_eq!(finding.entry().unwrap().route.binding, binding.to_string());
+    }
+    server.kill().await;
+    server.run().await;
+    let found = kept.recover(RecoverOptions::default()).await;
+    assert_eq!(rests(&found), [StateKind::Completed; 3]);
+    assert_eq!(crate::support::tasks(&card).await.len(), 3);
 }

@@ -1,7 +1,7 @@
 //! Agents that say what nobody knows, hide what they have, or forget what has ended.
 
-use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use longhaul_client::Client;
@@ -128,4 +128,42 @@ async fn an_end_that_was_told_holds_where_the_agent_forgets_what_has_ended() {
     let kept = Kept::new().await;
     let finding = kept.rest(&agent.card_url(), "think").await;
     assert!(matches!(&finding, Finding::Settled(entry) if entry.state.kind() == StateKind::Completed), "{finding:?}");
+}
+
+/// An agent that says that it tells repetitions, loses the first answer, and refuses the second attempt.
+async fn refuses_the_repetition(listed: bool) -> Hostile {
+    let message = Arc::new(Mutex::new(Value::Null));
+    Hostile::start(move |asked| match (asked.path(), asked.rpc_method().as_str()) {
+        (hostile::CARD_PATH, _) => {
+            let mut card: Value = card(&format!("http://{}", asked.header("host").unwrap_or_default()));
+            card["capabilities"]["streaming"] = json!(false);
+            card["capabilities"]["extensions"] = json!([{"uri": longhaul_client::IDEMPOTENT_SEND}]);
+            Script::json(200, &card)
+        }
+        (_, "SendMessage") if message.lock().unwrap().is_null() => {
+            *message.lock().unwrap() = asked.json()["params"]["message"].clone();
+            Script::new().then(Step::Close)
+        }
+        (_, "SendMessage") => {
+            let error = json!({"code": -32602, "message": "other content under this id"});
+            Script::json(200, &json!({"jsonrpc": "2.0", "id": asked.rpc_id(), "error": error}))
+        }
+        (_, "ListTasks") => {
+            let mut task = task("TASK_STATE_COMPLETED");
+            task["history"] = json!([message.lock().unwrap().clone()]);
+            let tasks = if listed { vec![task] } else { Vec::new() };
+            reply(asked, &json!({"tasks": tasks, "nextPageToken": "", "pageSize": 50, "totalSize": tasks.len()}))
+        }
+        _ => reply(asked, &task("TASK_STATE_COMPLETED")),
+    })
+    .await
+}
+
+#[tokio::test]
+async fn a_refused_repetition_does_not_undo_what_may_have_been_taken() {
+    for (listed, wanted) in [(true, StateKind::Completed), (false, StateKind::Uncertain)] {
+        let (agent, kept) = (refuses_the_repetition(listed).await, Kept::new().await);
+        let finding = kept.rest(&agent.card_url(), "think").await;
+        assert_eq!(finding.entry().unwrap().state.kind(), wanted, "{finding:?}");
+    }
 }

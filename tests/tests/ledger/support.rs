@@ -6,10 +6,11 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use async_trait::async_trait;
+use longhaul_client::card::{Binding, Preference};
 use longhaul_client::ledger::{
     Connector, Delegation, Entry, EntryId, Finding, Ledger, ListQuery, PAGE_MAX, RecoverOptions, Route, StateKind,
 };
-use longhaul_client::{Client, ClientError, IDEMPOTENT_SEND};
+use longhaul_client::{Client, ClientBuilder, ClientError, IDEMPOTENT_SEND};
 use longhaul_protocol::{Timestamp, wire};
 use longhaul_tests::server::Folder;
 use longhaul_tests::steps::get;
@@ -19,15 +20,21 @@ use serde_json::Value;
 /// How long a recovery may take in a test.
 pub const RECOVERY_MAX: Duration = Duration::from_secs(90);
 
-/// Leads to whatever the entry's card says, without credentials.
+/// Leads to the binding of the entry at whatever its card says, without credentials.
 #[derive(Debug)]
 pub struct ByCard;
 
 #[async_trait]
 impl Connector for ByCard {
     async fn connect(&self, route: &Route) -> Result<Client, ClientError> {
-        Client::connect(&route.card).await
+        let binding = route.binding.parse().unwrap();
+        builder(binding).connect(&route.card).await
     }
+}
+
+/// A builder that prefers this binding.
+pub fn builder(binding: Binding) -> ClientBuilder {
+    Client::builder().preference(Preference { bindings: vec![binding], ..Preference::default() })
 }
 
 /// A ledger in a folder of its own.

@@ -53,7 +53,7 @@ pub struct RecoverOptions {
     pub running: RunningTasks,
     /// How many entries of one agent are asked about at once. Default 32.
     pub checks_per_agent: usize,
-    /// How many tasks are followed at once; those beyond are asked about now and then. Default 1,000.
+    /// How many tasks are followed at once; those beyond are asked about every `poll_interval_max` of `follow`. Default 1,000.
     pub followed_max: usize,
     /// Whose claims need not be waited for, because their holder is certainly dead: an earlier life of a service that names its
     /// [`Follower`] itself. Default none: the claims of the dead run out within

@@ -87,20 +87,23 @@ impl Driver {
         if !error.is_before_acting() {
             return Err(error.into());
         }
-        // What the agent tells as a repetition it would have answered, not refused.
         let is_first = attempts_before == 0 && !self.may_have_arrived(stream);
-        let is_refused = match error.agent() {
-            Some(_) => is_first || self.may_resend(),
-            None => is_first && self.setup.unsent == Unsent::Settles,
-        };
-        if is_refused && !error.is_transient() {
+        let is_refusal = error.agent().is_some() || is_first && self.setup.unsent == Unsent::Settles;
+        if error.is_transient() || !is_refusal {
+            if !self.may_have_arrived(stream) {
+                self.record(News::NotSent { error: explain(&error) }).await?;
+            }
+            return Err(error.into());
+        }
+        if is_first {
             self.record(News::Refused { error: explain(&error) }).await?;
             return Ok(Pass::Refused(self.entry.clone(), error));
         }
-        if !self.may_have_arrived(stream) {
-            self.record(News::NotSent { error: explain(&error) }).await?;
+        // An earlier attempt may have been taken, and a refusal of this one does not undo it.
+        match self.entry.state.task_id().map(str::to_owned) {
+            None => self.search().await,
+            Some(task_id) => self.look_for_reply(&task_id).await,
         }
-        Err(error.into())
     }
 
     /// Whether one of the client's own repetitions may have been taken by the agent, although the last was not.

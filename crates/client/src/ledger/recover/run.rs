@@ -26,8 +26,6 @@ const SCAN_INTERVAL: Duration = Duration::from_secs(2);
 const SCAN_PAGE: u32 = 500;
 /// How many entries wait to be asked about; the others are read later.
 const WAITING_MAX: usize = 100_000;
-/// When a task is asked about again that is not followed because too many are.
-const UNFOLLOWED_INTERVAL: Duration = Duration::from_secs(15);
 
 pub(super) struct Run {
     common: Arc<Common>,
@@ -278,9 +276,9 @@ impl Run {
                 self.jobs.spawn(common.follow(route, driver));
             }
             RunningTasks::Follow => {
-                let id = driver.entry().id;
-                self.lane(&route).wait(id, Instant::now() + UNFOLLOWED_INTERVAL);
                 let _ = common.ledger.release(vec![driver.claim().clone()]).await;
+                let interval = common.options.follow_up.follow.poll_interval_max;
+                self.lane(&route).wait(driver.entry().id, Instant::now() + interval);
             }
             RunningTasks::Leave => {
                 let _ = common.ledger.release(vec![driver.claim().clone()]).await;
