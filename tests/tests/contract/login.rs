@@ -13,6 +13,9 @@ use crate::cli::Cli;
 const CLIENT: [&str; 4] = ["auth", "login", "--client-id", "the-client"];
 const SECRET: &str = "cl1entSecret";
 
+/// Where OpenID Connect says what there is.
+const OPEN_ID: &str = "/.well-known/openid-configuration";
+
 /// How often the token endpoint says that nobody has entered the code yet.
 const PENDING: usize = 2;
 
@@ -42,13 +45,24 @@ async fn agent(flow: &'static str, good_for: u64, refusal: Option<&'static str>)
         match asked.path() {
             CARD_PATH => {
                 let mut card = card(&url);
-                let details = match flow {
-                    "deviceCode" => json!({"deviceAuthorizationUrl": format!("{url}/device"), "tokenUrl": format!("{url}/token"), "scopes": {"tasks": "to work"}}),
-                    _ => json!({"tokenUrl": format!("{url}/token"), "scopes": {"tasks": "to work"}}),
+                let base = json!({"tokenUrl": format!("{url}/token"), "scopes": {"tasks": "to work"}});
+                let mut device = base.clone();
+                device["deviceAuthorizationUrl"] = format!("{url}/device").into();
+                let scheme = match flow {
+                    "deviceCode" => json!({"oauth2SecurityScheme": {"flows": {"deviceCode": device}}}),
+                    "clientCredentials" => json!({"oauth2SecurityScheme": {"flows": {"clientCredentials": base}}}),
+                    _ => json!({"openIdConnectSecurityScheme": {"openIdConnectUrl": format!("{url}{OPEN_ID}")}}),
                 };
-                require_scheme(&mut card, "login", json!({"oauth2SecurityScheme": {"flows": {(flow): details}}}));
+                require_scheme(&mut card, "login", scheme);
                 Script::json(200, &card)
             }
+            OPEN_ID => Script::json(
+                200,
+                &json!({"issuer": url, "token_endpoint": format!("{url}/token"),
+                    "device_authorization_endpoint": format!("{url}/device"), "jwks_uri": format!("{url}/keys"),
+                    "authorization_endpoint": format!("{url}/authorize"), "response_types_supported": ["code"],
+                    "subject_types_supported": ["public"], "id_token_signing_alg_values_supported": ["RS256"]}),
+            ),
             "/device" => Script::json(
                 200,
                 &json!({"device_code": "d3viceCode", "user_code": "WDJB-MJHT", "verification_uri": format!("{url}/activate"),
@@ -204,4 +218,19 @@ async fn a2acli_auth_007_a_token_that_runs_out_is_renewed() {
     let files = files_with(&cli, "tokRefreshed");
     let mode = std::fs::metadata(&files[0]).unwrap().permissions().mode() & 0o777;
     assert_eq!((files.len(), mode), (1, 0o600));
+}
+
+#[tokio::test]
+async fn a2acli_auth_010_open_id_connect_says_where_to_log_in() {
+    let agent = agent("openId", 3600, None).await;
+    let cli = Cli::of(&agent.url());
+    cli.run(&["send", "hello"]).await.exits(4);
+    let done = cli.run(&CLIENT).await;
+    assert!(done.exits(0).all().contains("WDJB-MJHT"), "{}", done.told());
+    assert!(agent.asked().iter().any(|asked| asked.path() == OPEN_ID));
+    cli.run(&["send", "hello"]).await.exits(0);
+    assert_eq!(authorization(&agent), "Bearer tokDevice0");
+    // A token that was got elsewhere goes the same way.
+    cli.run(&["send", "hello", "--bearer", "tokOfElsewhere"]).await.exits(0);
+    assert_eq!(authorization(&agent), "Bearer tokOfElsewhere");
 }

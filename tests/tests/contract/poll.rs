@@ -90,15 +90,13 @@ async fn a2acli_task_poll_002_timeout_is_an_error_in_text_too_and_says_how_to_go
 async fn a2acli_task_poll_002_interrupting_does_not_lose_the_task() {
     let server = Server::start(Store::Memory).await;
     let cli = Cli::of(&format!("http://{}", server.addr()));
-    let mut known = 0;
-    for extra in [&[][..], &["--stream"], &["-o", "json", "--stream"]] {
+    for (before, extra) in [&[][..], &["--stream"], &["-o", "json", "--stream"]].into_iter().enumerate() {
         let running = cli.start(&[&["send", "slow 60"], extra].concat());
         // The server has it: from now on there is a task to lose.
         let mut client = longhaul_tests::steps::client(server.addr());
-        known += 1;
         longhaul_tests::until(longhaul_tests::PATIENCE, "the task is there", async || {
             let page = client.ask(longhaul_tests::Operation::ListTasks, json!({})).await;
-            (page["totalSize"] == known).then_some(())
+            (page["totalSize"] == before + 1).then_some(())
         })
         .await;
         let page = client.ask(longhaul_tests::Operation::ListTasks, json!({"pageSize": 1})).await;
