@@ -8,7 +8,7 @@ use longhaul_tests::Sdk;
 use longhaul_tests::peers::FILE;
 use serde_json::json;
 
-use crate::client_support::{answer, artifact, builder, connect_by, each, say, sends, state, states, texts};
+use crate::client_support::{answer, artifact, builder, each, say, sends, state, states, texts};
 
 #[tokio::test]
 async fn each_way_to_end_is_told_apart() {
@@ -128,10 +128,10 @@ async fn agent_that_raises_is_asked_once() {
 #[tokio::test]
 async fn waiting_no_longer_leaves_the_task_running() {
     each(async |case| {
+        let task = case.begin("slow 600").await;
         let mut options = WaitOptions::default();
         options.timeout = Some(std::time::Duration::from_millis(300));
-        let client = connect_by(builder(case.binding), case.binding, case.peer).await;
-        let outcome = case.ok("a task that is slow", client.delegate(say("slow 600"), options).await);
+        let outcome = case.ok("a task that is slow", case.client.wait(&task.id, options).await);
         let Outcome::Running(task) = outcome else { panic!("{}: {outcome:?}", case.name()) };
         assert_eq!(state(&case.task(&task.id).await), Some(TaskState::Working), "{}", case.name());
     })

@@ -33,7 +33,7 @@ pub async fn connect(binding: Binding, peer: &Peer) -> Client {
 
 /// The same with a builder of the test's own.
 pub async fn connect_by(builder: ClientBuilder, binding: Binding, peer: &Peer) -> Client {
-    let client = builder.connect(&peer.card_url()).await.expect("the card leads to the peer");
+    let client = builder.connect(&peer.card_url()).await.unwrap();
     assert_eq!(client.binding(), binding);
     client
 }

@@ -3,6 +3,7 @@
 #![expect(clippy::indexing_slicing, clippy::panic, clippy::unwrap_used, reason = "a test fails by panicking")]
 
 mod ask;
+mod client_cards;
 mod client_configs;
 mod client_contradictions;
 mod client_delegate;
