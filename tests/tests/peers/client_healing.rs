@@ -12,7 +12,7 @@ use longhaul_tests::{FaultProxy, LinkFault, PATIENCE, Peer, Sdk, until, within};
 
 use crate::behind;
 use crate::client_support::{
-    Case, Counter, artifact, builder, cancel, connect, say, sends, state, states, texts, told,
+    Case, Counter, artifact, builder, cancel, connect, said, say, sends, state, states, texts, told,
 };
 
 /// How many chunks a stream has that is cut.
@@ -99,6 +99,19 @@ async fn stream_that_is_cut_again_and_again_tells_each_chunk_once() {
         let Some(wire::StreamResponsePayload::Task(first)) = &events[0].payload.payload else { panic!("{events:?}") };
         let task = case.task(&first.id).await;
         assert_eq!(told(&events, "chunks"), texts(&artifact(&task, "chunks").parts), "{}", case.name());
+    })
+    .await;
+    assert_failed(&links);
+}
+
+#[tokio::test]
+async fn statuses_of_a_stream_that_is_cut_are_told_once_and_in_order() {
+    let decide = || by_number(|number| if number < 4 { LinkFault::CutAfter(9_000) } else { LinkFault::None });
+    let links = each(decide, async |case| {
+        let events = case.events("burst 200").await;
+        let said: Vec<String> = events.iter().filter_map(|event| said(&event.payload)).collect();
+        assert_eq!(said, (1..=200).map(|number| format!("{number} of 200")).collect::<Vec<_>>(), "{}", case.name());
+        assert_eq!(states(&events).last(), Some(&TaskState::Completed), "{}", case.name());
     })
     .await;
     assert_failed(&links);

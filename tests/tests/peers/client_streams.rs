@@ -4,7 +4,7 @@ use longhaul_client::follow::FollowOptions;
 use longhaul_protocol::{TaskState, wire};
 use wire::StreamResponsePayload as Payload;
 
-use crate::client_support::{answer, artifact, each, states, texts, told};
+use crate::client_support::{answer, artifact, each, said, say, states, texts, told};
 
 #[tokio::test]
 async fn all_events_come_once_and_in_order() {
@@ -25,13 +25,6 @@ async fn all_events_come_once_and_in_order() {
         assert_eq!(told(&events, "chunks").len(), 50, "{name}");
     })
     .await;
-}
-
-/// What a status says.
-fn said(item: &wire::StreamResponse) -> Option<String> {
-    let Some(Payload::StatusUpdate(update)) = &item.payload else { return None };
-    let message = update.status.as_ref()?.message.as_ref()?;
-    texts(&message.parts).first().map(|text| (*text).to_owned())
 }
 
 #[tokio::test]
@@ -78,8 +71,7 @@ async fn twenty_streams_at_once_do_not_mix() {
         let mut contexts = Vec::new();
         let mut all = Vec::new();
         for _ in 0..20 {
-            let stream =
-                case.client.send_streaming_message(crate::client_support::say("chunks 30"), FollowOptions::default());
+            let stream = case.client.send_streaming_message(say("chunks 30"), FollowOptions::default());
             all.push(case.ok("a stream", stream));
         }
         // Each is begun before any is read to its end.

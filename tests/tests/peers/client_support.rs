@@ -231,3 +231,10 @@ pub async fn sends(builder: ClientBuilder, case: &Case<'_>) -> (Arc<Counter>, Cl
     let client = connect_by(builder.wire_log(counter.clone()), case.binding, case.peer).await;
     (counter, client)
 }
+
+/// What a status says.
+pub fn said(item: &wire::StreamResponse) -> Option<String> {
+    let Some(StreamResponsePayload::StatusUpdate(update)) = &item.payload else { return None };
+    let message = update.status.as_ref()?.message.as_ref()?;
+    texts(&message.parts).first().map(|text| (*text).to_owned())
+}
