@@ -25,6 +25,8 @@ const CHUNKS: usize = 197;
 const EVENTS: usize = CHUNKS + 3;
 /// How many streams there are at one time.
 const AT_ONCE: usize = 24;
+/// How many clients share them, each with connections of its own.
+const CLIENTS: usize = 8;
 
 /// One way to fail for each request, by lot. Bytes that come one by one cost most, so they are rare.
 fn by_lot(asked: &Asked, seed: u64) -> LinkFault {
@@ -32,15 +34,17 @@ fn by_lot(asked: &Asked, seed: u64) -> LinkFault {
         return LinkFault::None;
     }
     let mut dice = StdRng::seed_from_u64(seed.wrapping_add(asked.nth as u64));
-    // A stream of JSON has some 60,000 bytes, one of gRPC half of that.
-    let bytes_max = if asked.is_http2() { 30_000 } else { 50_000 };
+    // A stream of JSON has some 60,000 bytes, one of gRPC half of that, and each connection of HTTP/2 fails, since several
+    // streams share it.
+    let bytes_max = if asked.is_http2() { 60_000 } else { 50_000 };
     match dice.random_range(0..100) {
         0..5 => LinkFault::CutAfter(dice.random_range(1..1_500)),
         5..70 => LinkFault::CutAfter(dice.random_range(1_500..bytes_max)),
-        70..80 if !asked.is_http2() => LinkFault::Repeated,
-        80..86 => LinkFault::LostAnswer,
-        86..90 => LinkFault::LostRequest,
-        90..92 => LinkFault::SingleBytes,
+        70..78 => LinkFault::LostAnswer,
+        78..84 => LinkFault::LostRequest,
+        _ if asked.is_http2() => LinkFault::CutAfter(bytes_max),
+        84..94 => LinkFault::Repeated,
+        94..96 => LinkFault::SingleBytes,
         _ => LinkFault::None,
     }
 }
@@ -62,19 +66,19 @@ fn text(number: usize) -> String {
     }
 }
 
-/// Follows so many tasks, each by a client of its own, and gives what was told.
+/// Follows so many tasks, and gives what was told.
 async fn follow_all(binding: Binding, proxy: &FaultProxy, streams: usize) -> Vec<Story> {
     let (mut running, mut stories) = (JoinSet::new(), Vec::new());
-    let card = format!("http://{}", proxy.addr());
+    let (card, mut clients) = (format!("http://{}", proxy.addr()), Vec::new());
+    for _ in 0..CLIENTS {
+        clients.push(hasty(binding).connect(&card).await.expect("the card is not faulty"));
+    }
     for number in 0..streams {
         if running.len() >= AT_ONCE {
             stories.push(running.join_next().await.unwrap().unwrap());
         }
-        let card = card.clone();
-        running.spawn(async move {
-            let client = hasty(binding).connect(&card).await.expect("the card is not faulty");
-            tell(&client, say(&text(number))).await
-        });
+        let client = clients[number % CLIENTS].clone();
+        running.spawn(async move { tell(&client, say(&text(number))).await });
     }
     stories.extend(running.join_all().await);
     stories
