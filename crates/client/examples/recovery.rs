@@ -27,7 +27,7 @@ struct ByCard;
 #[async_trait]
 impl Connector for ByCard {
     async fn connect(&self, route: &Route) -> Result<Client, ClientError> {
-        Client::connect(&route.card).await
+        Client::builder().preference(route.preference()).connect(&route.card).await
     }
 }
 

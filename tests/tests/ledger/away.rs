@@ -6,7 +6,8 @@ use std::time::Duration;
 use longhaul_client::card::Binding;
 use longhaul_client::ledger::{Deadline, Delegation, Finding, RecoverOptions, RunningTasks, State, StateKind};
 use longhaul_client::{Client, RetryPolicy};
-use longhaul_tests::{Server, Store, within};
+use longhaul_tests::hostile::{Script, Step};
+use longhaul_tests::{Hostile, Server, Store, within};
 
 use crate::support::{ByCard, Kept, RECOVERY_MAX, builder, rests, say};
 
@@ -112,10 +113,7 @@ async fn silence_beyond_the_deadline_is_an_alarm_whether_the_agent_is_there_or_n
 #[tokio::test]
 async fn credentials_that_are_refused_settle_nothing_in_a_recovery_and_a_delegation_at_once() {
     let kept = Kept::new().await;
-    let refusing = longhaul_tests::Hostile::agent(|_| {
-        longhaul_tests::hostile::Script::whole(401, &[("WWW-Authenticate", "Bearer")], "sign in")
-    })
-    .await;
+    let refusing = Hostile::agent(|_| Script::whole(401, &[("WWW-Authenticate", "Bearer")], "sign in")).await;
     let card = refusing.card_url();
     let client = Client::builder().retry(RetryPolicy::never()).connect(&card).await.unwrap();
     let delegation = Delegation::new(&card, say("echo it"));
@@ -123,18 +121,7 @@ async fn credentials_that_are_refused_settle_nothing_in_a_recovery_and_a_delegat
     let Finding::Refused { entry, .. } = finding else { panic!("{finding:?}") };
     assert_eq!(entry.state.kind(), StateKind::Refused);
     // One that was written down and never sent.
-    let new = longhaul_client::ledger::NewEntry {
-        route: longhaul_client::ledger::Route::of(&client, &card),
-        purpose: String::new(),
-        request: {
-            let mut request = say("echo it");
-            request.message.as_mut().unwrap().message_id = longhaul_client::new_id();
-            request
-        },
-        deadline: None,
-    };
-    let dead = longhaul_client::ledger::Follower::new("dead").unwrap();
-    let held = kept.ledger.prepare(new, &dead, crate::support::from_now(-60_000)).await.unwrap();
+    let held = kept.prepare(&client, &card).await;
     let found = kept.recover(patience(Duration::from_secs(2))).await;
     let unreachable =
         found.iter().any(|finding| matches!(finding, Finding::Unreachable { entry, .. } if entry.id == held.entry.id));
@@ -202,4 +189,27 @@ async fn tasks_are_found_again_over_each_binding() {
     let found = kept.recover(RecoverOptions::default()).await;
     assert_eq!(rests(&found), [StateKind::Completed; 3]);
     assert_eq!(crate::support::tasks(&card).await.len(), 3);
+}
+
+#[tokio::test]
+async fn an_agent_that_says_nothing_holds_up_no_other_and_no_end() {
+    let (server, kept) = (Server::start(Store::Memory).await, Kept::new().await);
+    let silent = Hostile::agent(|_| Script::new().then(Step::Stall)).await;
+    let client = Client::connect(&silent.card_url()).await.unwrap();
+    for _ in 0..50 {
+        let _ = kept.prepare(&client, &silent.card_url()).await;
+    }
+    left_running(&kept, &format!("http://{}", server.addr()), "slow 0.1 echo it").await;
+    let mut recovery = kept.ledger.recover(Arc::new(ByCard), RecoverOptions::default());
+    // Shorter than the time that a client gives an agent.
+    let settled = within(Duration::from_secs(20), "the other is settled", async {
+        loop {
+            if let Finding::Settled(entry) = recovery.next().await.unwrap().unwrap() {
+                break entry;
+            }
+        }
+    });
+    assert_eq!(settled.await.state.kind(), StateKind::Completed);
+    within(Duration::from_secs(10), "it stops", recovery.stop()).await;
+    assert_eq!(kept.count(StateKind::Prepared).await, 50);
 }

@@ -5,12 +5,12 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use longhaul_client::Client;
-use longhaul_client::ledger::{Delegation, Finding, StateKind, Update};
+use longhaul_client::ledger::{Delegation, Finding, LedgerError, RecoverOptions, StateKind, Update};
 use longhaul_tests::hostile::{self, Script, Step, TASK_ID, card, reply, task};
-use longhaul_tests::{Hostile, within};
+use longhaul_tests::{Hostile, Server, Store, within};
 use serde_json::{Value, json};
 
-use crate::support::{Kept, RECOVERY_MAX, say};
+use crate::support::{ByCard, Kept, RECOVERY_MAX, say};
 
 /// The card of an agent that does not stream.
 async fn polled(answer: impl Fn(&hostile::Asked) -> Script + Send + Sync + 'static) -> Hostile {
@@ -166,4 +166,26 @@ async fn a_refused_repetition_does_not_undo_what_may_have_been_taken() {
         let finding = kept.rest(&agent.card_url(), "think").await;
         assert_eq!(finding.entry().unwrap().state.kind(), wanted, "{finding:?}");
     }
+}
+
+#[tokio::test]
+async fn a_damaged_entry_is_named_once_and_holds_nothing_up() {
+    let (server, kept) = (Server::start(Store::Memory).await, Kept::new().await);
+    let card = format!("http://{}", server.addr());
+    let client = Client::connect(&card).await.unwrap();
+    let (damaged, whole) = (kept.prepare(&client, &card).await, kept.prepare(&client, &card).await);
+    let raw = rusqlite::Connection::open(kept.path()).unwrap();
+    let sql = "UPDATE entry SET attempts = -1 WHERE message_id = ?1";
+    assert_eq!(raw.execute(sql, [&damaged.entry.message_id]).unwrap(), 1);
+    let mut recovery = kept.ledger.recover(Arc::new(ByCard), RecoverOptions::default());
+    let (mut settled, mut corrupt) = (Vec::new(), Vec::new());
+    while let Some(found) = within(RECOVERY_MAX, "it ends", recovery.next()).await {
+        match found {
+            Ok(Finding::Settled(entry)) => settled.push(entry.id),
+            Ok(_) => {}
+            Err(LedgerError::Corrupt { entry, .. }) => corrupt.push(entry),
+            Err(error) => panic!("{error}"),
+        }
+    }
+    assert_eq!((settled, corrupt), (vec![whole.entry.id], vec![damaged.entry.id]));
 }

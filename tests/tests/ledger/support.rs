@@ -8,7 +8,8 @@ use std::time::Duration;
 use async_trait::async_trait;
 use longhaul_client::card::{Binding, Preference};
 use longhaul_client::ledger::{
-    Connector, Delegation, Entry, EntryId, Finding, Ledger, ListQuery, PAGE_MAX, RecoverOptions, Route, StateKind,
+    Connector, Delegation, Entry, EntryId, Finding, Follower, Held, Ledger, ListQuery, NewEntry, PAGE_MAX,
+    RecoverOptions, Route, StateKind,
 };
 use longhaul_client::{Client, ClientBuilder, ClientError, IDEMPOTENT_SEND};
 use longhaul_protocol::{Timestamp, wire};
@@ -27,8 +28,7 @@ pub struct ByCard;
 #[async_trait]
 impl Connector for ByCard {
     async fn connect(&self, route: &Route) -> Result<Client, ClientError> {
-        let binding = route.binding.parse().unwrap();
-        builder(binding).connect(&route.card).await
+        Client::builder().preference(route.preference()).connect(&route.card).await
     }
 }
 
@@ -63,6 +63,14 @@ impl Kept {
     /// Delegates, and waits until it rests.
     pub async fn rest(&self, card: &str, text: &str) -> Finding {
         within(RECOVERY_MAX, text, self.delegate(card, text).await.rest()).await.unwrap()
+    }
+
+    /// A delegation of one who died before it was sent, whose claim has run out.
+    pub async fn prepare(&self, client: &Client, card: &str) -> Held {
+        let mut request = say("echo it");
+        request.message.as_mut().unwrap().message_id = longhaul_client::new_id();
+        let new = NewEntry { route: Route::of(client, card), purpose: String::new(), request, deadline: None };
+        self.ledger.prepare(new, &Follower::new("dead").unwrap(), from_now(-60_000)).await.unwrap()
     }
 
     /// All findings of one recovery.

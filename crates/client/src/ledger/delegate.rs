@@ -12,6 +12,7 @@ use tokio_util::sync::CancellationToken;
 use super::claimed::{ALARM_INTERVAL, Worked};
 use super::driver::{Driver, FollowUp, Pass, Setup, Tell, Unsent, Update};
 use super::{ClaimMode, Deadline, EntryId, Finding, Follower, Held, Ledger, LedgerError, NewEntry, Route, State};
+use crate::card::Preference;
 use crate::client::give_id;
 use crate::clock::now;
 use crate::{Client, ClientError};
@@ -60,6 +61,12 @@ impl Route {
             tenant: chosen.tenant.clone(),
         }
     }
+
+    /// What to prefer of the card, to come by the same binding again.
+    #[must_use]
+    pub fn preference(&self) -> Preference {
+        Preference { bindings: self.binding.parse().into_iter().collect(), ..Preference::default() }
+    }
 }
 
 /// What goes over the network. Within a runtime of tokio.
@@ -70,6 +77,10 @@ impl Ledger {
     /// # Errors
     ///
     /// [`LedgerError::Invalid`] for what can't be written down; else what writing came to grief by. Then nothing was sent.
+    ///
+    /// # Cancel safety
+    ///
+    /// A dropped future sends nothing, but the delegation may be written down, and then the next recovery sends it.
     pub async fn delegate(&self, client: &Client, delegation: Delegation) -> Result<Followed, LedgerError> {
         let Delegation { card, mut request, purpose, deadline, follow_up, follower } = delegation;
         with_id(&mut request)?;
@@ -86,6 +97,10 @@ impl Ledger {
     ///
     /// [`LedgerError::Claimed`] when another follows it and `mode` is [`ClaimMode::IfFree`]; [`LedgerError::NotAllowed`] when
     /// the entry has no task that could take a message; [`LedgerError::Invalid`]; [`LedgerError::NotFound`].
+    ///
+    /// # Cancel safety
+    ///
+    /// As [`delegate`](Self::delegate).
     pub async fn answer(
         &self,
         id: EntryId,

@@ -31,7 +31,7 @@ pub enum Finding {
     Running(Entry),
     /// The agent was silent beyond the deadline, or something else asks for a person's eye. The entry stays as it is.
     Alarm(Entry),
-    /// Calls to an agent fail. They are tried again: this is said once, when it begins.
+    /// Calls to an agent fail, all or some. They are tried again: this is said when it begins, and not for each.
     Trouble {
         /// Which agent.
         route: Arc<Route>,

@@ -53,7 +53,8 @@ pub struct RecoverOptions {
     pub running: RunningTasks,
     /// How many entries of one agent are asked about at once. Default 32.
     pub checks_per_agent: usize,
-    /// How many tasks are followed at once; those beyond are asked about every `poll_interval_max` of `follow`. Default 1,000.
+    /// How many tasks are followed at once; those beyond are asked about every `poll_interval_max` of `follow`. Default 500:
+    /// each may have a connection of its own, and processes often may have 1,024 files open.
     pub followed_max: usize,
     /// Whose claims need not be waited for, because their holder is certainly dead: an earlier life of a service that names its
     /// [`Follower`] itself. Default none: the claims of the dead run out within
@@ -67,7 +68,7 @@ impl Default for RecoverOptions {
             follow_up: FollowUp::default(),
             running: RunningTasks::Follow,
             checks_per_agent: 32,
-            followed_max: 1000,
+            followed_max: 500,
             predecessor: None,
         }
     }

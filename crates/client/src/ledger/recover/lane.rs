@@ -66,6 +66,11 @@ impl Lane {
         self.waiting.len()
     }
 
+    /// How many entries fail for themselves.
+    pub(super) fn failing(&self) -> usize {
+        self.troubles.len()
+    }
+
     pub(super) fn is_idle(&self) -> bool {
         self.waiting.is_empty() && self.checking == 0 && !self.is_connecting
     }

@@ -17,7 +17,7 @@ use crate::clock::now;
 use crate::ledger::claimed::ALARM_INTERVAL;
 use crate::ledger::driver::Driver;
 use crate::ledger::{
-    CLAIM_DURATION, EntryId, Filter, Finding, Follower, Ledger, LedgerError, ListQuery, Order, Page, Route,
+    CLAIM_DURATION, Entry, EntryId, Filter, Finding, Follower, Ledger, LedgerError, ListQuery, Order, Page, Route,
 };
 
 /// How often it is looked for entries whose claim has run out.
@@ -88,16 +88,16 @@ impl Run {
         loop {
             let moment = Instant::now();
             if self.scan_at <= moment {
-                self.scan().await?;
+                unless_busy(self.scan().await)?;
             }
             if self.alarms_at <= moment {
-                self.raise_alarms().await?;
+                unless_busy(self.raise_alarms().await)?;
             }
             self.give_up().await?;
             self.dispatch();
             if self.is_over() {
                 // What was silent until the end is not left out.
-                return self.raise_alarms().await;
+                return unless_busy(self.raise_alarms().await);
             }
             let due = self.due();
             tokio::select! {
@@ -133,24 +133,30 @@ impl Run {
     async fn scan(&mut self) -> Result<(), LedgerError> {
         // A scan that begins after a claim has run out sees it.
         self.scan_at = Instant::now() + SCAN_INTERVAL;
-        self.left = Left::Nothing;
+        // Until it has seen the last page.
+        self.left = Left::More;
+        let mut left = Left::Nothing;
         let mut after = None;
         loop {
             let query = ListQuery { filter: Filter::Open, order: Order::OldestFirst, after, limit: SCAN_PAGE };
             let page = self.common.ledger.list(query).await?;
             after = page.next;
-            self.queue(page).await;
-            if self.lanes.values().map(Lane::waiting).sum::<usize>() >= WAITING_MAX && after.is_some() {
-                self.left = Left::More;
-                return Ok(());
+            if self.queue(page).await == Left::Claimed {
+                left = Left::Claimed;
             }
             if after.is_none() {
+                self.left = left;
+                return Ok(());
+            }
+            if self.lanes.values().map(Lane::waiting).sum::<usize>() >= WAITING_MAX {
                 return Ok(());
             }
         }
     }
 
-    async fn queue(&mut self, page: Page<crate::ledger::Entry>) {
+    /// Takes those that nobody takes care of; says whether others have some.
+    async fn queue(&mut self, page: Page<Entry>) -> Left {
+        let mut left = Left::Nothing;
         let (moment, dead) = (Instant::now(), self.common.options.predecessor.clone());
         for error in page.unreadable {
             let is_new = match &error {
@@ -166,12 +172,13 @@ impl Run {
                 continue;
             }
             if entry.is_claimed(now()) && entry.claimed.as_ref().map(|claimed| &claimed.by) != dead.as_ref() {
-                self.left = Left::Claimed;
+                left = Left::Claimed;
                 continue;
             }
             self.known.insert(entry.id);
             self.lanes.entry(Arc::new(entry.route)).or_default().wait(entry.id, moment);
         }
+        left
     }
 
     /// Begins what is due.
@@ -301,7 +308,8 @@ impl Run {
                 return self.unreachable(id, error).await;
             }
             lane.wait(id, until);
-            since == moment
+            // Of many that fail alike, the first is enough.
+            since == moment && lane.failing() == 1
         };
         if is_new {
             self.say(Ok(Finding::Trouble { route, error })).await;
@@ -326,5 +334,13 @@ impl Run {
         let entry = self.common.ledger.get(id).await?;
         self.say(Ok(Finding::Unreachable { entry, error })).await;
         Ok(())
+    }
+}
+
+/// Others may keep the file locked for a while: it is tried again.
+fn unless_busy(result: Result<(), LedgerError>) -> Result<(), LedgerError> {
+    match result {
+        Err(LedgerError::Busy { .. }) => Ok(()),
+        other => other,
     }
 }
