@@ -234,6 +234,20 @@ async fn bytes_that_come_alone_make_the_same_events() {
 }
 
 #[tokio::test]
+async fn stream_outlives_the_timeout_of_a_call() {
+    let proxy = FaultProxy::start(|_| LinkFault::None).await;
+    let server = behind(&proxy, Launch::new(Store::Memory)).await;
+    for binding in BINDINGS {
+        let builder = hasty(binding).timeout(Duration::from_millis(500));
+        let client = builder.connect(&format!("http://{}", proxy.addr())).await.unwrap();
+        let before = proxy.asked();
+        let story = tell(&client, say("slow 2")).await;
+        story.assert_is_the_log(server.addr()).await;
+        assert_eq!(proxy.asked() - before, 1, "{binding}: it was opened again");
+    }
+}
+
+#[tokio::test]
 async fn message_whose_answer_is_lost_begins_one_task() {
     for binding in BINDINGS {
         let proxy = FaultProxy::start(|asked| match (asked.path().starts_with("/.well-known/"), asked.nth) {
