@@ -4,10 +4,12 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use longhaul_client::card::Binding;
-use longhaul_client::ledger::{Deadline, Delegation, Finding, RecoverOptions, RunningTasks, State, StateKind};
+use longhaul_client::ledger::{
+    CLAIM_DURATION, Deadline, Delegation, Finding, RecoverOptions, RunningTasks, State, StateKind,
+};
 use longhaul_client::{Client, RetryPolicy};
 use longhaul_tests::hostile::{Script, Step};
-use longhaul_tests::{Hostile, Server, Store, within};
+use longhaul_tests::{Hostile, Server, Store, until, within};
 
 use crate::support::{ByCard, Kept, RECOVERY_MAX, builder, rests, say};
 
@@ -212,4 +214,24 @@ async fn an_agent_that_says_nothing_holds_up_no_other_and_no_end() {
     assert_eq!(settled.await.state.kind(), StateKind::Completed);
     within(Duration::from_secs(10), "it stops", recovery.stop()).await;
     assert_eq!(kept.count(StateKind::Prepared).await, 50);
+}
+
+#[tokio::test]
+async fn claims_are_renewed_while_their_tasks_are_followed() {
+    let (server, kept) = (Server::start(Store::Memory).await, Kept::new().await);
+    let card = format!("http://{}", server.addr());
+    let left = left_running(&kept, &card, "slow 60").await;
+    let followed = kept.delegate(&card, "slow 60").await;
+    let mut recovery = kept.ledger.recover(Arc::new(ByCard), RecoverOptions::default());
+    let finding = within(RECOVERY_MAX, "a task that runs", recovery.next()).await.unwrap().unwrap();
+    assert!(matches!(&finding, Finding::Running(entry) if entry.id == left.id), "the other is followed: {finding:?}");
+    let ends = async |id| kept.entry(id).await.claimed.unwrap().until;
+    let before = [ends(left.id).await, ends(followed.entry_id()).await];
+    until(CLAIM_DURATION, "both are renewed", async || {
+        let after = [ends(left.id).await, ends(followed.entry_id()).await];
+        (after[0] > before[0] && after[1] > before[1]).then_some(())
+    })
+    .await;
+    recovery.stop().await;
+    let _ = followed.stop().await.unwrap();
 }
