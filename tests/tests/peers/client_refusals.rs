@@ -92,7 +92,7 @@ async fn message_without_parts_is_refused_by_name_where_the_server_looks() {
 #[tokio::test]
 async fn large_message_is_taken_or_refused_with_its_status() {
     each(async |case| {
-        let text = "x".repeat(6_000_000);
+        let text = "x".repeat(4_500_000);
         let sent = case.client.delegate(say(&format!("echo {text}")), WaitOptions::default()).await;
         match (case.sdk, case.binding, sent) {
             // Something before the agent refuses it, in HTML.

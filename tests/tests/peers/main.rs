@@ -1,4 +1,4 @@
-//! Other people's servers: each does what [`longhaul_tests::peers`] says of it, asked with raw tools.
+//! Other people's servers: each does what [`longhaul_tests::peers`] says of it, asked with raw tools and by our client (`client_*`).
 
 #![expect(clippy::indexing_slicing, clippy::panic, clippy::unwrap_used, reason = "a test fails by panicking")]
 
