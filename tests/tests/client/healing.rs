@@ -165,6 +165,21 @@ async fn question_that_was_just_answered_is_no_new_one() {
 }
 
 #[tokio::test]
+async fn question_that_was_just_answered_is_no_new_one_because_its_stream_ends() {
+    for binding in HTTP {
+        let agent = Scripted::start(Streams::Plain, |asked, operation, nth| match (operation, nth) {
+            ("SendStreamingMessage", _) => stream(asked, &[first("INPUT_REQUIRED")]).then(Step::Close),
+            (_, 0 | 1) => stream(asked, &[first("INPUT_REQUIRED")]).end(),
+            _ => stream(asked, &[first("COMPLETED")]).end(),
+        })
+        .await;
+        let client = agent.client(binding).await;
+        let events = client.send_streaming_message(say_in("an answer", "", TASK_ID), options()).unwrap();
+        assert_eq!(told(events).await.unwrap(), ["task INPUT_REQUIRED", "COMPLETED"], "{binding}");
+    }
+}
+
+#[tokio::test]
 async fn question_that_stays_is_one_in_the_end() {
     let stays = async |binding| {
         let agent = Scripted::start(Streams::Plain, |asked, operation, _| match operation {

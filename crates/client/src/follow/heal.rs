@@ -7,7 +7,7 @@ use tokio::time::{Instant, sleep_until, timeout};
 
 use super::link::{Ask, Link, Next, NoStream, Open, Pending};
 use super::take::state_in;
-use super::{Event, EventStream, Until};
+use super::{Event, EventStream};
 use crate::binding::stream::RawStream;
 use crate::error::ClientError;
 use crate::operation::{Opening, Repetition};
@@ -158,8 +158,8 @@ impl EventStream {
             let source = "the stream ended before its first event".into();
             return self.cut(ClientError::Broken { whom, source }, Ask::Stream);
         }
-        let waits = self.state().is_some_and(|state| state.is_interrupted());
-        if items > 0 && waits && self.options.until == Until::Waiting {
+        // The end of the message's own stream says that the question in it is the one to answer.
+        if items > 0 && self.is_end(self.state()) && !self.is_older_still() {
             self.link = Link::Ended;
         } else if items == 0 {
             self.link = Link::due(Ask::Task(NoStream::Silent));

@@ -181,15 +181,16 @@ impl EventStream {
 
     /// Ends it where the state says so.
     pub(super) fn judge(&mut self) {
-        let may_be_older = match self.interruption {
-            Interruption::IsNew => false,
-            Interruption::MayBeOlder => true,
-            Interruption::MayBeOlderUntil(until) => Instant::now() < until,
-        };
+        let may_be_older = self.interruption == Interruption::MayBeOlder || self.is_older_still();
         let state = self.state();
         if self.is_end(state) && (state.is_some_and(TaskState::is_terminal) || !may_be_older) {
             self.link = Link::Ended;
         }
+    }
+
+    /// Whether the stream of the message is lost, and it is too early to take an unchanged question for a new one.
+    pub(super) fn is_older_still(&self) -> bool {
+        matches!(self.interruption, Interruption::MayBeOlderUntil(until) if Instant::now() < until)
     }
 
     /// When it has to be judged again although nothing came.
@@ -208,7 +209,7 @@ impl EventStream {
     }
 
     /// Whether the events end with this state.
-    fn is_end(&self, state: Option<TaskState>) -> bool {
+    pub(super) fn is_end(&self, state: Option<TaskState>) -> bool {
         let waits_here = self.options.until == Until::Waiting;
         state.is_some_and(|state| state.is_terminal() || state.is_interrupted() && waits_here)
     }
