@@ -4,8 +4,10 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use clap::{Args, Parser, Subcommand, ValueEnum};
+use clap_complete::Shell;
 
 use crate::admin::{Operation, StateName};
+use crate::caller::arguments::{CallerCommand, CallerFlags};
 use crate::settings::{ConfigError, FILE_NAME, Layer, Settings, Source, parse_duration};
 
 const AFTER: &str = "\
@@ -53,8 +55,11 @@ Exit codes: 0 it ended as it was told to, 1 it failed, 2 the command line or the
 
 /// Puts any agent behind a durable A2A v1.0 endpoint
 #[derive(Debug, Parser)]
-#[command(name = "longhaul", version, after_help = AFTER)]
+#[command(name = "longhaul", version, disable_version_flag = true, after_help = AFTER)]
 pub struct Arguments {
+    /// Print version
+    #[arg(short = 'v', long, visible_short_alias = 'V', action = clap::ArgAction::Version)]
+    version: Option<bool>,
     #[command(subcommand)]
     pub command: Command,
 }
@@ -68,9 +73,9 @@ pub enum Command {
     /// Serve a built-in agent that does what the words of a message say
     #[command(after_help = DEMO)]
     DemoServer(CommonFlags),
-    /// Check the configuration and print what is in effect, as TOML
-    #[command(after_help = AFTER)]
-    Config(ServeFlags),
+    /// Check a server's configuration and print what is in effect, as TOML; config show is for the client's commands
+    #[command(after_help = AFTER, args_conflicts_with_subcommands = true)]
+    Config(ConfigFlags),
     /// Let a task go on that waits for an authorization, which came another way than by a message
     #[command(after_help = OPERATOR)]
     Resume(ResumeFlags),
@@ -86,6 +91,31 @@ pub enum Command {
     /// Make the tables in a PostgreSQL database, or bring them up to date
     #[command(after_help = MIGRATE)]
     Migrate(OperatorFlags),
+    #[command(flatten)]
+    Caller(CallerCommand),
+    /// Print a completion script for a shell
+    Completion {
+        /// The shell
+        #[arg(value_name = "SHELL", value_enum)]
+        shell: Shell,
+    },
+}
+
+/// Flags of `config`.
+#[derive(Args, Debug)]
+pub struct ConfigFlags {
+    #[command(flatten)]
+    pub serve: ServeFlags,
+    #[command(subcommand)]
+    pub show: Option<ConfigCommand>,
+}
+
+/// What else can be shown.
+#[derive(Debug, Subcommand)]
+pub enum ConfigCommand {
+    /// Print what is in effect for the client's commands, and which flag, variable or file says so
+    #[command(after_help = crate::caller::arguments::AFTER)]
+    Show(CallerFlags),
 }
 
 /// Flags of `serve`.

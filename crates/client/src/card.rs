@@ -18,6 +18,7 @@ mod version;
 pub use binding::{Binding, UnknownBinding};
 pub use cache::{Cached, CardCache, Freshness};
 pub use choose::{Chosen, Preference, choose};
+pub(crate) use endpoint::is_loopback;
 pub use origin::{
     AddressForbidden, CardOrigin, Credentials, CredentialsTo, Interfaces, OriginPolicy, OriginRefused, Permit, Reach,
 };

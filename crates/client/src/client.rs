@@ -2,6 +2,7 @@
 
 mod builder;
 mod discover;
+mod verify;
 mod wait;
 
 use std::sync::Arc;
@@ -315,7 +316,7 @@ impl Client {
         timeout: Duration,
         attempts_before: u32,
     ) -> Result<O::Reply, ClientError> {
-        let exchange = self.exchange(O::NAME, attempts_before, None).await?;
+        let exchange = self.exchange(&self.inner.transport, O::NAME, attempts_before, None).await?;
         binding::call(self.inner.chosen.binding, &exchange, request, tenant, Deadline::after(timeout)).await
     }
 
@@ -349,7 +350,8 @@ impl Client {
         let tenant = self.set_tenant(opening.tenant_mut());
         let operation = opening.name();
         let opened = async {
-            let exchange = self.exchange(operation, attempts_before, last_event_id).await?;
+            let transport = self.inner.transport.for_stream();
+            let exchange = self.exchange(&transport, operation, attempts_before, last_event_id).await?;
             let deadline = Deadline::after(self.inner.options.timeout);
             binding::open(self.inner.chosen.binding, exchange, &opening, &tenant, deadline).await
         };
@@ -369,13 +371,14 @@ impl Client {
     }
 
     /// All that goes beside the request.
-    async fn exchange(
-        &self,
+    async fn exchange<'a>(
+        &'a self,
+        transport: &'a Transport,
         operation: &'static str,
         attempts_before: u32,
         last_event_id: Option<&str>,
-    ) -> Result<Exchange<'_>, ClientError> {
-        let Inner { document, chosen, transport, options } = &*self.inner;
+    ) -> Result<Exchange<'a>, ClientError> {
+        let Inner { document, chosen, options, .. } = &*self.inner;
         let attached = match &options.credentials {
             Some(source) if chosen.credentials == Credentials::Sent => {
                 credentials::attach(document.card(), source.as_ref()).await?

@@ -277,6 +277,14 @@ pub enum CardError {
         /// What is wrong, with the member's path.
         problem: String,
     },
+    /// It has to be verified, and it isn't: no signature fits by a trusted key.
+    #[error("the card at {place} is not verified: {report}")]
+    Unverified {
+        /// The URL or the path.
+        place: String,
+        /// What is known of each signature.
+        report: String,
+    },
     /// It names no interface that can be used, or none that may be.
     #[error("no interface of the agent can be used: {}", reasons.join("; "))]
     NoInterface {

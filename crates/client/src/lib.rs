@@ -7,16 +7,19 @@
 //!   mistake one for the other.
 //! - A stream that is cut is opened again, and goes on where it was; each event comes once and in order ([`follow`]).
 //! - The [`ledger`] writes down what is delegated before it is sent, and finds every task again after a crash.
-//! - [`signature`] verifies signed cards; [`push`] receives push notifications.
+//! - [`signature`] verifies signed cards; [`oauth`] logs in and keeps tokens; [`push`] receives push notifications.
 
 mod binding;
 pub mod card;
 mod client;
+mod clock;
 mod credentials;
 mod error;
+mod folder;
 pub mod follow;
 mod interceptor;
 pub mod ledger;
+pub mod oauth;
 mod operation;
 mod outcome;
 pub mod push;

@@ -38,6 +38,7 @@ mod verifier;
 
 pub use algorithm::Algorithm;
 pub use canonical::Form;
+pub(crate) use canonical::covered;
 pub use header::{HEADER_BYTES_MAX, SIGNATURE_BYTES_MAX};
 pub use jku::{JkuAllowList, JkuError};
 pub use json::{CARD_BYTES_MAX, CARD_DEPTH_MAX, CardProblem, read_card};

@@ -1,10 +1,12 @@
 //! Connections: names to addresses, TCP, proxies, TLS, HTTP/1.1 and HTTP/2, the same for all bindings.
 
 mod connector;
+mod lanes;
 mod proxied;
 mod resolver;
 mod tls;
 
+use std::error::Error as _;
 use std::fmt;
 use std::net::IpAddr;
 use std::path::PathBuf;
@@ -22,6 +24,8 @@ use tokio::time::{Instant, timeout_at};
 
 use crate::error::{Cause, ClientError};
 use connector::Connector;
+pub(crate) use lanes::Lane;
+use lanes::Lanes;
 
 /// How connections are made, and what they may cost.
 ///
@@ -109,7 +113,14 @@ impl AddressPolicy for AnyAddress {
 
 /// The most bytes of an answer's headers.
 const HEAD_BYTES_MAX: usize = 64 * 1024;
+/// The most bytes of HTTP/1.1 that are buffered, in which the headers have to be.
+const HTTP1_BUFFER_BYTES_MAX: usize = HEAD_BYTES_MAX * 8;
 const HEADERS_MAX: usize = 200;
+/// How much of a stream of HTTP/2 may wait to be read.
+const STREAM_WINDOW_BYTES: u32 = 256 * 1024;
+/// The same for a connection. h2 ends one whose unread frames, most of them smaller than 256 bytes, waste more than half of
+/// this together; events are that small. So it is more than twice of what the streams of one connection can leave unread.
+const CONNECTION_WINDOW_BYTES: u32 = 32 * 1024 * 1024;
 const IDLE_CONNECTION_MAX: Duration = Duration::from_secs(60);
 /// How often a connection that carries gRPC is asked whether it is alive.
 const PING_INTERVAL: Duration = Duration::from_secs(20);
@@ -123,9 +134,37 @@ pub(crate) type GrpcHttp = legacy::Client<Https, tonic::body::Body>;
 
 /// Pools of connections, by what they carry.
 #[derive(Clone, Debug)]
-pub(crate) struct Transport {
+struct Pools {
     http: legacy::Client<Https, Full<Bytes>>,
     grpc: GrpcHttp,
+}
+
+impl Pools {
+    fn new(http: Https, grpc: Https) -> Self {
+        let mut builder = legacy::Client::builder(TokioExecutor::new());
+        builder
+            .pool_idle_timeout(IDLE_CONNECTION_MAX)
+            .pool_timer(TokioTimer::new())
+            .timer(TokioTimer::new())
+            .http1_max_buf_size(HTTP1_BUFFER_BYTES_MAX)
+            .http1_max_headers(HEADERS_MAX)
+            .http2_max_header_list_size(u32::try_from(HEAD_BYTES_MAX).unwrap_or(u32::MAX))
+            .http2_initial_stream_window_size(STREAM_WINDOW_BYTES)
+            .http2_initial_connection_window_size(CONNECTION_WINDOW_BYTES);
+        let http = builder.build(http);
+        builder.http2_only(true).http2_keep_alive_interval(PING_INTERVAL).http2_keep_alive_timeout(PING_TIMEOUT);
+        Self { http, grpc: builder.build(grpc) }
+    }
+}
+
+/// Makes connections and sends requests over them. Clones share the connections.
+#[derive(Clone, Debug)]
+pub(crate) struct Transport {
+    pools: Pools,
+    /// Those for streams.
+    lanes: Arc<Lanes>,
+    /// Held while a stream uses its lane.
+    pub lane: Option<Lane>,
     policy: Arc<dyn AddressPolicy>,
     pub config: TransportConfig,
 }
@@ -137,38 +176,25 @@ impl Transport {
     pub fn new(config: &TransportConfig, policy: Arc<dyn AddressPolicy>) -> Result<Self, ClientError> {
         let tls = tls::client_config(config)?;
         let connector = Connector::new(config, policy.clone());
-        let https = HttpsConnectorBuilder::new()
-            .with_tls_config(tls.clone())
-            .https_or_http()
-            .enable_all_versions()
-            .wrap_connector(connector.clone());
-        let http = legacy::Client::builder(TokioExecutor::new())
-            .pool_idle_timeout(IDLE_CONNECTION_MAX)
-            .pool_timer(TokioTimer::new())
-            .timer(TokioTimer::new())
-            .http1_max_buf_size(HEAD_BYTES_MAX * 8)
-            .http1_max_headers(HEADERS_MAX)
-            .http2_max_header_list_size(u32::try_from(HEAD_BYTES_MAX).unwrap_or(u32::MAX))
-            .http2_adaptive_window(true)
-            .build(https);
-        let http2 =
-            HttpsConnectorBuilder::new().with_tls_config(tls).https_or_http().enable_http2().wrap_connector(connector);
-        let grpc = legacy::Client::builder(TokioExecutor::new())
-            .pool_idle_timeout(IDLE_CONNECTION_MAX)
-            .pool_timer(TokioTimer::new())
-            .timer(TokioTimer::new())
-            .http2_only(true)
-            .http2_keep_alive_interval(PING_INTERVAL)
-            .http2_keep_alive_timeout(PING_TIMEOUT)
-            .http2_max_header_list_size(u32::try_from(HEAD_BYTES_MAX).unwrap_or(u32::MAX))
-            .http2_adaptive_window(true)
-            .build(http2);
-        Ok(Self { http, grpc, policy, config: config.clone() })
+        let https = || HttpsConnectorBuilder::new().with_tls_config(tls.clone()).https_or_http();
+        let http = https().enable_all_versions().wrap_connector(connector.clone());
+        let grpc = https().enable_http2().wrap_connector(connector);
+        let lanes = Arc::new(Lanes::new(http, grpc));
+        Ok(Self { pools: lanes.pools(), lanes, lane: None, policy, config: config.clone() })
+    }
+
+    /// The same, for one stream: over a connection that has room for it.
+    ///
+    /// A server lets only so many requests share an HTTP/2 connection, often a hundred, and makes the next one wait. A stream
+    /// may never end, so what waits behind streams would wait for ever.
+    pub fn for_stream(&self) -> Self {
+        let (pools, lane) = self.lanes.take();
+        Self { pools, lane: Some(lane), ..self.clone() }
     }
 
     /// What gRPC calls go through.
     pub fn grpc(&self) -> GrpcHttp {
-        self.grpc.clone()
+        self.pools.grpc.clone()
     }
 
     /// Whether an address that a URL names itself may be connected to; names are checked once they are looked up.
@@ -195,7 +221,7 @@ impl Transport {
     ) -> Result<Response<Incoming>, ClientError> {
         let whom = shown(request.uri());
         self.check(request.uri())?;
-        match timeout_at(deadline.at, self.http.request(request)).await {
+        match timeout_at(deadline.at, self.pools.http.request(request)).await {
             Err(_) => Err(deadline.passed(whom)),
             Ok(Ok(answer)) => Ok(answer),
             Ok(Err(error)) => Err(failed(error, whom)),
@@ -264,6 +290,10 @@ impl Deadline {
 
 /// The kind of error that a failed request is.
 pub(crate) fn failed(error: legacy::Error, whom: String) -> ClientError {
+    let cause = error.source().and_then(|cause| cause.downcast_ref::<hyper::Error>());
+    if cause.is_some_and(hyper::Error::is_parse_too_large) {
+        return ClientError::TooLarge { whom, what: "headers", bytes_max: HTTP1_BUFFER_BYTES_MAX };
+    }
     match error.is_connect() {
         true => connecting_failed(error.into(), whom),
         false => ClientError::Broken { whom, source: error.into() },

@@ -117,6 +117,13 @@ impl Script {
         self
     }
 
+    /// Adds the steps of another.
+    #[must_use]
+    pub fn followed_by(mut self, more: Self) -> Self {
+        self.0.extend(more.0);
+        self
+    }
+
     /// Adds bytes.
     #[must_use]
     pub fn write(self, bytes: impl Into<Vec<u8>>) -> Self {

@@ -1,8 +1,17 @@
-//! Other people's servers: each does what [`longhaul_tests::peers`] says of it, asked with raw tools.
+//! Other people's servers: each does what [`longhaul_tests::peers`] says of it, asked with raw tools and by our client (`client_*`).
 
 #![expect(clippy::indexing_slicing, clippy::panic, clippy::unwrap_used, reason = "a test fails by panicking")]
 
 mod ask;
+mod client_cards;
+mod client_configs;
+mod client_contradictions;
+mod client_delegate;
+mod client_healing;
+mod client_refusals;
+mod client_streams;
+mod client_support;
+mod client_tasks;
 mod operations;
 mod words;
 

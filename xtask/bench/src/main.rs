@@ -8,6 +8,7 @@ mod bare_loop;
 mod disk;
 mod emit;
 mod floor;
+mod follow;
 mod hook;
 mod http;
 mod load;
@@ -44,6 +45,8 @@ enum Command {
     Floor(floor::Args),
     /// Prints the time, line by line: an agent whose chunks say when they were written.
     Emit(emit::Args),
+    /// Follows many tasks at once.
+    Follow(follow::Args),
 }
 
 #[derive(clap::Args, Debug)]
@@ -98,6 +101,10 @@ fn main() -> Result<ExitCode> {
         }
         Command::Emit(args) => {
             emit::run(args)?;
+            Ok(ExitCode::SUCCESS)
+        }
+        Command::Follow(args) => {
+            tokio::runtime::Builder::new_current_thread().enable_all().build()?.block_on(follow::run(args))?;
             Ok(ExitCode::SUCCESS)
         }
         Command::Run(args) => {

@@ -111,10 +111,7 @@ impl Process {
 
     /// Resident memory in MB (10^6 bytes).
     pub fn resident_mb(&self) -> Result<f64> {
-        let status = self.proc_file("status")?;
-        let line = status.lines().find_map(|line| line.strip_prefix("VmRSS:")).context("no VmRSS")?;
-        let kib: f64 = line.trim().trim_end_matches("kB").trim().parse().context("VmRSS is not a number")?;
-        Ok(kib * 1024.0 / 1e6)
+        resident_mb_of(&self.proc_file("status")?)
     }
 
     /// Processor time used so far, all threads, user and system.
@@ -166,6 +163,17 @@ fn cpu_seconds(stat: &str) -> Result<f64> {
     let mut times = fields.split_whitespace().skip(11).take(2);
     let mut next = || -> Result<f64> { times.next().context("stat is too short")?.parse().context("not a time") };
     Ok((next()? + next()?) / TICKS_PER_SECOND)
+}
+
+/// Resident memory of this process in MB (10^6 bytes).
+pub fn own_resident_mb() -> Result<f64> {
+    resident_mb_of(&std::fs::read_to_string("/proc/self/status").context("cannot read /proc/self/status")?)
+}
+
+fn resident_mb_of(status: &str) -> Result<f64> {
+    let line = status.lines().find_map(|line| line.strip_prefix("VmRSS:")).context("no VmRSS")?;
+    let kib: f64 = line.trim().trim_end_matches("kB").trim().parse().context("VmRSS is not a number")?;
+    Ok(kib * 1024.0 / 1e6)
 }
 
 #[cfg(test)]

@@ -1,5 +1,6 @@
 //! The sections of a run. Each starts processes of its own on fresh folders and ends them.
 
+mod client;
 mod cpu;
 mod disk;
 mod leases;
@@ -34,6 +35,8 @@ pub enum SectionName {
     Memory,
     /// `ListTasks` on small and large folders.
     List,
+    /// The caller's side: calls beside bare ones, streams and their memory.
+    Client,
     /// Restarts, leases that run out, and starts of turns.
     Leases,
     /// Push notifications.
@@ -46,7 +49,7 @@ pub enum SectionName {
 
 impl SectionName {
     /// The sections of a run that names none, in the order in which they run: all but the one that takes minutes to fill.
-    pub const DEFAULT: [Self; 10] = [
+    pub const DEFAULT: [Self; 11] = [
         Self::Disk,
         Self::Sends,
         Self::Loop,
@@ -54,6 +57,7 @@ impl SectionName {
         Self::Cpu,
         Self::Memory,
         Self::List,
+        Self::Client,
         Self::Leases,
         Self::Push,
         Self::Postgres,
@@ -68,6 +72,7 @@ impl SectionName {
             Self::Cpu => "cpu",
             Self::Memory => "memory",
             Self::List => "list",
+            Self::Client => "client",
             Self::Leases => "leases",
             Self::Push => "push",
             Self::Postgres => "postgres",
@@ -92,6 +97,7 @@ async fn dispatch(name: SectionName, run: &mut Run, figures: &mut Vec<Figure>) -
         SectionName::Cpu => cpu::measure(run, figures).await,
         SectionName::Memory => memory::measure(run, figures).await,
         SectionName::List => list::measure(run, figures).await,
+        SectionName::Client => client::measure(run, figures).await,
         SectionName::Leases => leases::measure(run, figures).await,
         SectionName::Push => push::measure(run, figures).await,
         SectionName::Postgres => postgres::measure(run, figures).await,

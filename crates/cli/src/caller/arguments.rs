@@ -1,19 +1,17 @@
 //! The client's part of the command line.
 
 mod common;
-mod ledger;
 mod push_config;
 mod send;
 mod task;
 
 use std::path::PathBuf;
 
-use clap::{Args, Subcommand, ValueEnum};
+use clap::{Args, Subcommand};
 
 use super::options::Given;
 pub use common::{AFTER, CallerFlags, Delivery, StreamFlag};
-pub use ledger::{LedgerCommand, LedgerFlags, ResolveTo};
-pub use push_config::PushConfigCommand;
+pub use push_config::{CreateFlags, OneFlags, PushConfigCommand};
 pub use send::SendFlags;
 pub use task::{CancelFlags, DownloadFlags, GetFlags, ListFlags, SubscribeFlags, TaskCommand};
 
@@ -32,16 +30,10 @@ pub enum CallerCommand {
     /// Talk with an agent on the terminal
     #[command(after_help = AFTER)]
     Chat(ChatFlags),
-    /// Look at many tasks at once while they run
+    /// Look at many tasks at once until they have ended
     #[command(after_help = AFTER)]
     Watch(WatchFlags),
-    /// What was delegated and written down
-    #[command(subcommand)]
-    Ledger(LedgerCommand),
-    /// Log in to an agent with OAuth, and out again
-    #[command(subcommand)]
-    Auth(AuthCommand),
-    /// Check a running agent against the protocol
+    /// Look whether a running agent keeps to the protocol, by each binding that it offers; messages are sent to it
     #[command(after_help = AFTER)]
     Conformance(ConformanceFlags),
 }
@@ -63,7 +55,7 @@ pub struct CardFlags {
     /// Fetch the card for authenticated callers
     #[arg(long)]
     pub extended: bool,
-    /// Verify the card's signatures with the keys of this JWK set, and fail unless one is verified
+    /// Verify the card's signatures with the keys of this JWK set, and fail if one is wrong
     #[arg(long, value_name = "FILE")]
     pub verify: Option<PathBuf>,
     #[command(flatten)]
@@ -77,81 +69,44 @@ pub struct CardFlags {
 pub struct ChatFlags {
     /// The context to go on in
     #[arg(long, value_name = "ID")]
-    pub context_id: Option<String>,
+    context_id: Option<String>,
     /// The task to go on with
     #[arg(long, value_name = "ID")]
-    pub task_id: Option<String>,
+    task_id: Option<String>,
     #[command(flatten)]
-    pub caller: CallerFlags,
+    caller: CallerFlags,
 }
 
 /// Flags of `watch`.
 #[derive(Args, Debug)]
 pub struct WatchFlags {
     /// The tasks
-    #[arg(value_name = "ID", required_unless_present_any = ["all", "ledger"])]
+    #[arg(value_name = "ID", required_unless_present = "all")]
     pub task_ids: Vec<String>,
     /// All tasks of the agent that have not ended
-    #[arg(long, conflicts_with_all = ["task_ids", "ledger"])]
+    #[arg(long, conflicts_with = "task_ids")]
     pub all: bool,
-    /// Those that are written down and not settled [default file: the usual place]
-    #[arg(long, value_name = "FILE", num_args = 0..=1, require_equals = true, default_missing_value = "true",
-          conflicts_with = "task_ids")]
-    pub ledger: Option<String>,
     #[command(flatten)]
-    pub caller: CallerFlags,
-}
-
-/// What to do about credentials.
-#[derive(Debug, Subcommand)]
-pub enum AuthCommand {
-    /// Get a token and keep it
-    #[command(after_help = AFTER)]
-    Login(LoginFlags),
-    /// Forget the token
-    #[command(after_help = AFTER)]
-    Logout(CallerFlags),
-    /// Show what is kept, without the token itself
-    #[command(after_help = AFTER)]
-    Status(CallerFlags),
-}
-
-/// Flags of `auth login`.
-#[derive(Args, Debug)]
-pub struct LoginFlags {
-    /// The security scheme of the card [default: the first that has a flow for this]
-    #[arg(long, value_name = "NAME")]
-    pub scheme: Option<String>,
-    /// The flow [default: the one that the scheme offers]
-    #[arg(long, value_name = "FLOW", value_enum)]
-    pub flow: Option<LoginFlow>,
-    /// The client's id at the authorization server
-    #[arg(long, value_name = "ID", env = "A2ACLI_CLIENT_ID")]
-    pub client_id: Option<String>,
-    /// A file with the client's secret; A2ACLI_CLIENT_SECRET holds the secret itself
-    #[arg(long, value_name = "FILE")]
-    pub client_secret_file: Option<PathBuf>,
-    /// A scope to ask for, repeatable [default: those that the card requires]
-    #[arg(long = "scope", value_name = "SCOPE")]
-    pub scopes: Vec<String>,
-    #[command(flatten)]
-    pub caller: CallerFlags,
-}
-
-/// A flow of OAuth that needs no browser on this machine.
-#[derive(Clone, Copy, Debug, Eq, PartialEq, ValueEnum)]
-pub enum LoginFlow {
-    /// A code that is entered elsewhere.
-    DeviceCode,
-    /// The client's own credentials.
-    ClientCredentials,
+    caller: CallerFlags,
 }
 
 /// Flags of `conformance`.
 #[derive(Args, Debug)]
 pub struct ConformanceFlags {
+    /// What is sent to the agent
+    #[arg(long, value_name = "TEXT", default_value = "hello")]
+    pub text: String,
     #[command(flatten)]
-    pub caller: CallerFlags,
+    caller: CallerFlags,
+}
+
+impl ChatFlags {
+    fn given(&self) -> Given {
+        let mut given = self.caller.given();
+        given.values.extend(said("context-id", &self.context_id));
+        given.values.extend(said("task-id", &self.task_id));
+        given
+    }
 }
 
 impl CallerCommand {
@@ -163,20 +118,8 @@ impl CallerCommand {
             Self::Task(command) => command.caller().given(),
             Self::Chat(flags) => flags.given(),
             Self::Watch(flags) => flags.caller.given(),
-            Self::Ledger(command) => command.caller().given(),
-            Self::Auth(AuthCommand::Login(flags)) => flags.caller.given(),
-            Self::Auth(AuthCommand::Logout(flags) | AuthCommand::Status(flags)) => flags.given(),
             Self::Conformance(flags) => flags.caller.given(),
         }
-    }
-}
-
-impl ChatFlags {
-    fn given(&self) -> Given {
-        let mut given = self.caller.given();
-        given.values.extend(said("context-id", &self.context_id));
-        given.values.extend(said("task-id", &self.task_id));
-        given
     }
 }
 

@@ -26,6 +26,8 @@ pub enum Exit {
     Unauthenticated,
     /// The time was over before the task came to rest.
     TimedOut,
+    /// A person ended it: the code that shells have for that.
+    Interrupted,
 }
 
 impl Exit {
@@ -37,6 +39,7 @@ impl Exit {
             Self::Unreachable => 3,
             Self::Unauthenticated => 4,
             Self::TimedOut => 5,
+            Self::Interrupted => 130,
         }
     }
 }
@@ -95,6 +98,10 @@ local_codes! {
     AnswerTooLarge = "LONGHAUL_ERR_ANSWER_TOO_LARGE", Failed;
     /// The card is one, and names nothing that can be used.
     NoInterface = "LONGHAUL_ERR_NO_INTERFACE", Failed;
+    /// The agent does not keep to the protocol.
+    NotConformant = "LONGHAUL_ERR_NOT_CONFORMANT", Failed;
+    /// A person ended it.
+    Interrupted = "LONGHAUL_ERR_INTERRUPTED", Interrupted;
     /// Something answered that does not speak A2A.
     NotA2a = "LONGHAUL_ERR_NOT_A2A", Failed;
 }
@@ -204,9 +211,8 @@ impl Failure {
             CardError::Invalid { .. } => {
                 local(LocalCode::CardInvalid).hint("longhaul card get --validate lists all that is wrong with it")
             }
-            CardError::NoInterface { .. } => {
-                local(LocalCode::NoInterface).hint("longhaul card get shows the interfaces that the agent has")
-            }
+            CardError::NoInterface { .. } => local(LocalCode::NoInterface)
+                .hint("longhaul card get shows the interfaces; --any-interface trusts the card to lead anywhere"),
             _ => local(LocalCode::Internal),
         }
     }

@@ -11,18 +11,18 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use http::{HeaderName, HeaderValue};
-use longhaul_client::card::{Binding, ProtocolVersion};
-use longhaul_client::{Secret, Verification};
+use longhaul_client::card::{Binding, OriginPolicy, ProtocolVersion};
+use longhaul_client::{Identity, Secret, Verification};
 use longhaul_protocol::json::JsonObject;
 
 use super::failure::{Credentials, Failure};
 use super::parts::json_object;
 use super::render::{Continuation, Detail};
 use crate::arguments::OutputForm;
-use setting::Key;
+use setting::Setting;
 pub use show::show;
-pub use sources::{Given, Sources, Surroundings};
-pub use value::{POLL_INTERVAL_DEFAULT, duration};
+pub use sources::{Given, Sources, Surroundings, output_before, output_variable, parse_output};
+use value::POLL_INTERVAL_DEFAULT;
 
 /// Whether the client says what it does, on stderr.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
@@ -52,6 +52,10 @@ pub struct Options {
     pub verification: Verification,
     /// Certificates to be trusted besides those of the system, as PEM.
     pub ca: Option<PathBuf>,
+    /// What shows the agent who calls.
+    pub identity: Option<Identity>,
+    /// Where a card may lead.
+    pub origins: OriginPolicy,
     /// How long a command may take; as long as it takes when absent.
     pub timeout: Option<Duration>,
     /// How often a task that is waited for is asked for.
@@ -77,19 +81,21 @@ impl Options {
         let word = |key| sources.typed(key, value::word);
         let secret = |key| sources.typed(key, value::secret);
         Ok(Self {
-            agent_card: word(Key::AgentCard)?,
-            transports: sources.typed(Key::Transport, value::transports)?.unwrap_or_default(),
-            a2a_version: sources.typed(Key::A2aVersion, value::version)?,
-            bearer: secret(Key::Bearer)?,
-            api_key: secret(Key::ApiKey)?,
-            service_params: sources.typed(Key::SvcParam, value::service_params)?.unwrap_or_default(),
-            verification: if is(Key::Insecure)? { Verification::Off } else { Verification::Full },
-            ca: word(Key::Ca)?.map(PathBuf::from),
-            timeout: sources.typed(Key::Timeout, value::timeout)?.flatten(),
-            poll_interval: sources.typed(Key::PollInterval, value::poll_interval)?.unwrap_or(POLL_INTERVAL_DEFAULT),
-            output: sources.typed(Key::Output, value::output)?.unwrap_or(OutputForm::Text),
-            detail: if is(Key::Verbose)? { Detail::Verbose } else { Detail::Concise },
-            diagnostics: if is(Key::Debug)? { Diagnostics::On } else { Diagnostics::Off },
+            agent_card: word(Setting::AgentCard)?,
+            transports: sources.typed(Setting::Transport, value::transports)?.unwrap_or_default(),
+            a2a_version: sources.typed(Setting::A2aVersion, value::version)?,
+            bearer: secret(Setting::Bearer)?,
+            api_key: secret(Setting::ApiKey)?,
+            service_params: sources.typed(Setting::SvcParam, value::service_params)?.unwrap_or_default(),
+            verification: if is(Setting::Insecure)? { Verification::Off } else { Verification::Full },
+            ca: word(Setting::Ca)?.map(PathBuf::from),
+            identity: identity(sources)?,
+            origins: if is(Setting::AnyInterface)? { OriginPolicy::ANY } else { OriginPolicy::default() },
+            timeout: sources.typed(Setting::Timeout, value::timeout)?.flatten(),
+            poll_interval: sources.typed(Setting::PollInterval, value::poll_interval)?.unwrap_or(POLL_INTERVAL_DEFAULT),
+            output: sources.typed(Setting::Output, value::output)?.unwrap_or(OutputForm::Text),
+            detail: if is(Setting::Verbose)? { Detail::Verbose } else { Detail::Concise },
+            diagnostics: if is(Setting::Debug)? { Diagnostics::On } else { Diagnostics::Off },
             continuation: Continuation::new(sources.carried()),
         })
     }
@@ -114,6 +120,16 @@ impl Options {
     }
 }
 
+/// A certificate is of use with its key only.
+fn identity(sources: &Sources) -> Result<Option<Identity>, Failure> {
+    let path = |setting| sources.typed(setting, value::word).map(|path| path.map(PathBuf::from));
+    match (path(Setting::ClientCert)?, path(Setting::ClientKey)?) {
+        (Some(certificates), Some(key)) => Ok(Some(Identity { certificates, key })),
+        (None, None) => Ok(None),
+        _ => Err(Failure::usage("--client-cert and --client-key need each other").hint("give both, as PEM files")),
+    }
+}
+
 /// Whether a send waits until the task rests.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub enum Waiting {
@@ -124,7 +140,7 @@ pub enum Waiting {
 }
 
 /// What `send` is told besides.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub struct SendOptions {
     /// Whether it waits.
     pub waiting: Waiting,
@@ -136,8 +152,6 @@ pub struct SendOptions {
     pub metadata: Option<JsonObject>,
     /// Media types that are accepted in answer; any when empty.
     pub accept: Vec<String>,
-    /// Where the delegation is written down: a file, or the usual place when empty; nowhere when absent.
-    pub ledger: Option<PathBuf>,
 }
 
 impl SendOptions {
@@ -147,14 +161,13 @@ impl SendOptions {
     ///
     /// A usage [`Failure`] that names the source of a value that is wrong.
     pub fn resolve(sources: &Sources) -> Result<Self, Failure> {
-        let asynchronous = sources.typed(Key::Async, value::switch)?.unwrap_or(false);
+        let asynchronous = sources.typed(Setting::Async, value::switch)?.unwrap_or(false);
         Ok(Self {
             waiting: if asynchronous { Waiting::No } else { Waiting::UntilRest },
-            context_id: sources.typed(Key::ContextId, value::word)?,
-            task_id: sources.typed(Key::TaskId, value::word)?,
-            metadata: sources.typed(Key::Metadata, json_object)?,
-            accept: sources.typed(Key::Accept, value::list)?.unwrap_or_default(),
-            ledger: sources.typed(Key::Ledger, value::ledger)?.flatten(),
+            context_id: sources.typed(Setting::ContextId, value::word)?,
+            task_id: sources.typed(Setting::TaskId, value::word)?,
+            metadata: sources.typed(Setting::Metadata, json_object)?,
+            accept: sources.typed(Setting::Accept, value::list)?.unwrap_or_default(),
         })
     }
 }

@@ -3,7 +3,7 @@
 use std::io::{self, IsTerminal as _};
 use std::time::Duration;
 
-use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
+use indicatif::{MultiProgress, ProgressBar, ProgressDrawTarget, ProgressFinish, ProgressStyle};
 use longhaul_protocol::wire::{StreamResponse, StreamResponsePayload, TaskArtifactUpdateEvent, TaskState};
 
 use crate::arguments::OutputForm;
@@ -20,7 +20,7 @@ const NAME_LENGTH_MAX: usize = 40;
 pub struct Progress {
     bar: ProgressBar,
     artifact: Option<(String, u64)>,
-    state: String,
+    state: TaskState,
 }
 
 impl Progress {
@@ -33,13 +33,17 @@ impl Progress {
     }
 
     fn drawn(target: ProgressDrawTarget) -> Self {
-        let bar = ProgressBar::with_draw_target(None, target);
-        if let Ok(style) = ProgressStyle::with_template("{spinner} {elapsed} {msg}") {
+        let bar = ProgressBar::with_draw_target(None, target).with_finish(ProgressFinish::AndClear);
+        Self::with_bar(bar, "{spinner} {elapsed} {msg}", "sending")
+    }
+
+    fn with_bar(bar: ProgressBar, template: &str, message: &'static str) -> Self {
+        if let Ok(style) = ProgressStyle::with_template(template) {
             bar.set_style(style);
         }
-        bar.set_message("sending");
+        bar.set_message(message);
         bar.enable_steady_tick(TICK);
-        Self { bar, artifact: None, state: String::new() }
+        Self { bar, artifact: None, state: TaskState::default() }
     }
 
     /// Shows what an event says.
@@ -58,8 +62,12 @@ impl Progress {
 
     /// Shows a state.
     pub fn state(&mut self, state: TaskState) {
-        self.state = state_name(state).trim_start_matches("TASK_STATE_").to_ascii_lowercase().replace('_', " ");
+        self.state = state;
         self.bar.set_message(self.words());
+    }
+
+    fn has_ended(&self) -> bool {
+        self.state.known().is_some_and(longhaul_protocol::TaskState::is_terminal)
     }
 
     fn chunk(&mut self, update: &TaskArtifactUpdateEvent) {
@@ -75,16 +83,85 @@ impl Progress {
     }
 
     fn words(&self) -> String {
+        let state = state_name(self.state).trim_start_matches("TASK_STATE_").to_ascii_lowercase().replace('_', " ");
         match &self.artifact {
-            None => self.state.clone(),
-            Some((name, 1)) => format!("{}, artifact {name}", self.state),
-            Some((name, chunks)) => format!("{}, artifact {name}: {chunks} chunks", self.state),
+            None => state,
+            Some((name, 1)) => format!("{state}, artifact {name}"),
+            Some((name, chunks)) => format!("{state}, artifact {name}: {chunks} chunks"),
         }
+    }
+
+    /// Writes a line of its own to stderr.
+    pub fn say(&self, line: &str) {
+        self.bar.suspend(|| eprintln!("longhaul: {}", clean::line(line)));
     }
 
     /// Takes the line away.
     pub fn end(self) {
         self.bar.finish_and_clear();
+    }
+}
+
+/// One line for each of many tasks, on a terminal; nothing at all elsewhere.
+#[derive(Debug)]
+pub struct Board {
+    lines: Vec<(String, Progress)>,
+    place: Place,
+}
+
+/// Whether anybody sees what is drawn.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+enum Place {
+    Terminal,
+    Nowhere,
+}
+
+impl Board {
+    /// Begins, with a line for each of these tasks. Silent when stdout is no terminal or for programs.
+    pub fn begin(output: OutputForm, ids: &[String]) -> Self {
+        let place = match output {
+            OutputForm::Text if io::stdout().is_terminal() => Place::Terminal,
+            OutputForm::Text | OutputForm::Json => Place::Nowhere,
+        };
+        let bars = match place {
+            Place::Terminal => MultiProgress::with_draw_target(ProgressDrawTarget::stdout()),
+            Place::Nowhere => MultiProgress::with_draw_target(ProgressDrawTarget::hidden()),
+        };
+        let line = |id: &String| {
+            let bar = bars.add(ProgressBar::new_spinner().with_finish(ProgressFinish::AndLeave));
+            bar.set_prefix(clean::line(id).into_owned());
+            (id.clone(), Progress::with_bar(bar, "{spinner} {elapsed} {prefix} {msg}", "asking"))
+        };
+        Self { lines: ids.iter().map(line).collect(), place }
+    }
+
+    /// Whether a person sees it.
+    pub fn is_drawn(&self) -> bool {
+        self.place == Place::Terminal
+    }
+
+    /// Shows what an event says of a task. A task that has ended keeps its line, as it was then.
+    pub fn event(&mut self, id: &str, event: &StreamResponse) {
+        for (_, line) in self.lines.iter_mut().filter(|(other, _)| other == id) {
+            line.event(event);
+            if line.has_ended() {
+                line.bar.finish();
+            }
+        }
+    }
+
+    /// Shows why a task is not followed any more.
+    pub fn fault(&mut self, id: &str, message: &str) {
+        for (_, line) in self.lines.iter().filter(|(other, _)| other == id) {
+            line.bar.finish_with_message(clean::line(message).into_owned());
+        }
+    }
+
+    /// Leaves the lines as they are.
+    pub fn end(self) {
+        for (_, line) in &self.lines {
+            line.bar.finish();
+        }
     }
 }
 

@@ -1,6 +1,7 @@
 //! What a client's command writes: fields and blocks for people, the protocol's own JSON for programs.
 
 mod card;
+mod chat;
 pub mod clean;
 mod hint;
 pub mod json;
@@ -11,7 +12,8 @@ mod stream;
 mod task;
 
 pub use card::{Verdict, card};
-pub use hint::{Continuation, shell_word};
+pub use chat::ChatText;
+pub use hint::Continuation;
 pub use list::{push_config, push_configs, tasks};
 pub use page::Page;
 pub use stream::StreamText;

@@ -7,10 +7,15 @@
     reason = "helpers of tests, which fail by panicking"
 )]
 
+mod calling;
 mod databases;
+mod oddities;
 mod operators;
 mod push;
 mod receiver;
 mod refusals;
+mod scripted;
 mod serving;
+mod sources;
 mod support;
+mod terminals;

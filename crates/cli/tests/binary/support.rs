@@ -33,7 +33,8 @@ pub fn toml(text: &str) -> String {
 pub fn longhaul(arguments: &[&str]) -> Command {
     let mut command = Command::new(env!("CARGO_BIN_EXE_longhaul"));
     command.args(arguments).current_dir(folder()).stdin(Stdio::null());
-    let heard = |name: &str| name.starts_with("LONGHAUL_") || name.starts_with("PG") || name == "RUST_LOG";
+    let ours = ["LONGHAUL_", "A2ACLI_", "PG"];
+    let heard = |name: &str| ours.iter().any(|prefix| name.starts_with(prefix)) || name == "RUST_LOG";
     for (name, _) in std::env::vars().filter(|(name, _)| heard(name)) {
         command.env_remove(name);
     }

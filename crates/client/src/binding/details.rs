@@ -15,8 +15,14 @@ const DETAILS_MAX: usize = 64;
 /// The error object of JSON-RPC (§9.5); none if it has no code.
 pub(crate) fn from_json_rpc(error: &Value) -> Option<AgentError> {
     let wire_code = error.get("code").and_then(Value::as_i64)?;
-    let by_code = ErrorCode::ALL.iter().copied().find(|code| i64::from(code.row().json_rpc) == wire_code);
-    Some(read(wire_code, by_code, text(error, "message"), error.get("data")))
+    Some(read(wire_code, of_json_rpc(wire_code), text(error, "message"), error.get("data")))
+}
+
+/// What a code of JSON-RPC means where nothing says more. Several errors share the one of an internal error: without a reason
+/// it is no promise that the agent has not acted, or that it will do better soon.
+fn of_json_rpc(wire_code: i64) -> Option<ErrorCode> {
+    let is = |code: &ErrorCode| i64::from(code.row().json_rpc) == wire_code;
+    Some(ErrorCode::Internal).filter(is).or_else(|| ErrorCode::ALL.iter().copied().find(is))
 }
 
 /// The body of an HTTP+JSON error, `{"error": {code, status, message, details}}` (§11.6); none if it is something else.
@@ -148,6 +154,12 @@ mod tests {
         assert_eq!((read.code, read.wire_code), (None, -31999));
         assert_eq!(read.to_string(), "the agent's error -31999: odd");
         assert!(from_json_rpc(&json!({"message": "no code"})).is_none());
+        let read = from_json_rpc(&json!({"code": -32603, "message": "it raised"})).unwrap();
+        assert_eq!(read.code, Some(ErrorCode::Internal), "it may have acted, and is not asked again");
+        let read = from_json_rpc(&json!({"code": -32602, "message": "no parts"})).unwrap();
+        assert_eq!(read.code, Some(ErrorCode::InvalidArgument));
+        let read = from_json_rpc(&json!({"code": -32601, "message": "what?"})).unwrap();
+        assert_eq!(read.code, Some(ErrorCode::MethodNotFound));
         let read = from_grpc(&tonic::Status::unavailable("down"));
         assert_eq!(read.code, Some(ErrorCode::Unavailable));
     }

@@ -16,7 +16,7 @@ use crate::error::ClientError;
 use crate::interceptor::{WireEvent, WireLog};
 use crate::operation::Reply as _;
 use crate::sse::{SseError, SseEvent, SseLimits, SseParser};
-use crate::transport::Deadline;
+use crate::transport::{Deadline, Lane};
 
 /// The media type of a stream.
 const EVENT_STREAM: &str = "text/event-stream";
@@ -50,11 +50,13 @@ pub(super) struct About {
     pub operation: &'static str,
     pub whom: String,
     pub log: Option<Arc<dyn WireLog>>,
+    /// The stream's place on its connection, as long as it lives.
+    _lane: Option<Lane>,
 }
 
 impl About {
     pub fn of(exchange: &Exchange<'_>) -> Self {
-        Self { operation: exchange.operation, whom: exchange.interface.to_owned(), log: exchange.log.clone() }
+        Self { operation: exchange.operation, whom: exchange.interface.to_owned(), log: exchange.log.clone(), _lane: exchange.transport.lane.clone() }
     }
 
     pub fn item(&self, id: Option<&str>, body: &[u8]) {
@@ -75,6 +77,8 @@ struct Sse {
     /// The id of the request, for JSON-RPC.
     request_id: Option<String>,
     silence_max: std::time::Duration,
+    /// Why nothing more can be read, once the events before it are handed on.
+    failed: Option<SseError>,
 }
 
 impl RawStream {
@@ -104,6 +108,7 @@ impl RawStream {
                 parser: SseParser::new(limits),
                 request_id,
                 silence_max: config.stream_silence_max,
+                failed: None,
             };
             return Ok(Self { source: Source::Sse(Box::new(sse)), about });
         }
@@ -161,6 +166,9 @@ impl Sse {
                     return Some(about.read(&event, self.request_id.as_deref()));
                 }
             }
+            if let Some(error) = self.failed {
+                return Some(Err(about.too_large(error)));
+            }
             match timeout(self.silence_max, self.body.frame()).await {
                 Err(_) => {
                     return Some(Err(ClientError::Timeout { whom: about.whom.clone(), after: self.silence_max }));
@@ -171,11 +179,8 @@ impl Sse {
                 Ok(None) => return None,
                 Ok(Some(Err(error))) => return Some(Err(about.broken(error.into()))),
                 Ok(Some(Ok(frame))) => {
-                    if let Some(data) = frame.data_ref()
-                        && let Err(error) = self.parser.feed(data)
-                    {
-                        return Some(Err(about.too_large(error)));
-                    }
+                    // The events that the same bytes completed come before the error.
+                    self.failed = frame.data_ref().and_then(|data| self.parser.feed(data).err());
                 }
             }
         }

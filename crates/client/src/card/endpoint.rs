@@ -69,7 +69,7 @@ pub(super) fn is_same_host(one: &Target, other: &Target) -> bool {
 }
 
 /// Whether it is known without a lookup that the target is this machine (RFC 6761 for names).
-pub(super) fn is_loopback(target: &Target) -> bool {
+pub(crate) fn is_loopback(target: &Target) -> bool {
     match target.host() {
         Host::Address(address) => Zone::of(*address) == Some(Zone::Machine),
         Host::Name(_) => {

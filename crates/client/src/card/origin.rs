@@ -217,6 +217,11 @@ impl CardOrigin {
         self
     }
 
+    /// Which addresses servers beside the agent may have that the card names: those as far out as its own, or farther.
+    pub(crate) fn reach(&self) -> Reach {
+        self.0.as_ref().map_or(Reach::ANYWHERE, |source| Reach(source.zone()))
+    }
+
     pub(super) fn target(&self) -> Option<&Target> {
         self.0.as_ref().map(|source| &source.target)
     }

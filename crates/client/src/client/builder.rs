@@ -6,23 +6,27 @@ use std::time::Duration;
 use http::{HeaderMap, HeaderName, HeaderValue};
 
 use super::discover::{Discovery, FoundCard};
-use super::{Client, IDEMPOTENT_SEND, Inner, Options};
+use super::{Client, IDEMPOTENT_SEND, Inner, Options, verify};
 use crate::card::{CardCache, CardReference, OriginPolicy, Preference};
 use crate::credentials::CredentialSource;
 use crate::error::ClientError;
 use crate::interceptor::{Interceptor, WireLog};
+use crate::oauth::{Logins, StoredCredentials};
 use crate::retry::RetryPolicy;
+use crate::signature::{Fetched, Verifier};
 use crate::transport::{Transport, TransportConfig};
 
 /// Gathers what a [`Client`] is made of. Everything has a default.
 #[derive(Debug)]
 #[must_use]
 pub struct ClientBuilder {
-    transport: TransportConfig,
+    pub(super) transport: TransportConfig,
     preference: Preference,
     origins: OriginPolicy,
     cache: Option<Arc<CardCache>>,
-    options: Options,
+    verifier: Option<Verifier>,
+    logins: Option<Logins>,
+    pub(super) options: Options,
 }
 
 impl Default for ClientBuilder {
@@ -32,6 +36,8 @@ impl Default for ClientBuilder {
             preference: Preference::default(),
             origins: OriginPolicy::default(),
             cache: None,
+            verifier: None,
+            logins: None,
             options: Options {
                 timeout: Duration::from_secs(30),
                 blocking_timeout: Duration::from_secs(60 * 60),
@@ -141,6 +147,25 @@ impl ClientBuilder {
         self
     }
 
+    /// Logins, whose tokens go to the agent that each was for. What [`credentials`](Self::credentials) has goes first. Default:
+    /// there are none.
+    pub fn logins(mut self, logins: Logins) -> Self {
+        self.logins = Some(logins);
+        self
+    }
+
+    /// Wants the card to be signed by a key that the verifier trusts (§8.4), and uses only what of it the signature covers: the
+    /// rest anybody on the way could have added or changed, the URL that gets the calls among it, or who gets a credential.
+    ///
+    /// Such a client's [`card`](Client::card) and [`document`](Client::document) are that part, without signatures. It is the
+    /// whole card for [`Form::Specification`](crate::signature::Form::Specification). In the weaker forms a security requirement
+    /// without scopes is not covered; without any requirement left, credentials go by the schemes, which are. Let the verifier
+    /// insist on the strictest form where that is not enough. Default: signatures are not looked at.
+    pub fn require_verified_card(mut self, verifier: Verifier) -> Self {
+        self.verifier = Some(verifier);
+        self
+    }
+
     /// Something that sees each call. They are asked in the order in which they were given.
     pub fn interceptor(mut self, interceptor: Arc<dyn Interceptor>) -> Self {
         self.options.interceptors.push(interceptor);
@@ -162,7 +187,20 @@ impl ClientBuilder {
     pub async fn connect(self, reference: &str) -> Result<Client, ClientError> {
         let reference: CardReference = reference.parse()?;
         let found = self.fetch(&reference).await?;
-        self.with_card(found)
+        self.connect_card(found).await
+    }
+
+    /// A client by a card that was fetched before. Where the card has to be verified, the key sets that it names are fetched.
+    ///
+    /// # Errors
+    ///
+    /// As [`connect`](Self::connect).
+    pub async fn connect_card(self, card: FoundCard) -> Result<Client, ClientError> {
+        let fetched = match &self.verifier {
+            Some(verifier) => self.fetch_keys(&card, verifier).await?,
+            None => Fetched::nothing(),
+        };
+        self.with_keys(card, &fetched)
     }
 
     /// Reads a card, and makes no client.
@@ -176,12 +214,26 @@ impl ClientBuilder {
             .await
     }
 
-    /// A client by a card that is there already.
+    /// A client by a card that is there already. Does no input or output: where the card has to be verified, only the keys of
+    /// the trust store count, and [`connect_card`](Self::connect_card) fetches others.
     ///
     /// # Errors
     ///
     /// [`ClientError::Card`] when no interface can be used; [`ClientError::Setup`] when the transport can't be set up.
     pub fn with_card(self, card: FoundCard) -> Result<Client, ClientError> {
+        let fetched = self.fetched(&card);
+        self.with_keys(card, &fetched)
+    }
+
+    fn with_keys(self, card: FoundCard, fetched: &Fetched) -> Result<Client, ClientError> {
+        let card = match &self.verifier {
+            Some(verifier) => verify::covered_part(card, verifier, fetched)?,
+            None => card,
+        };
+        let credentials = match self.logins {
+            Some(logins) => Some(Arc::new(StoredCredentials::new(logins, &card, self.options.credentials)) as _),
+            None => self.options.credentials,
+        };
         let FoundCard { document, origin } = card;
         let chosen = document.choose(&self.preference, &self.origins, &origin)?;
         let transport = Transport::new(&self.transport, Arc::new(chosen.reach))?;
@@ -189,7 +241,7 @@ impl ClientBuilder {
             field: "protocolVersion".to_owned(),
             problem: "of the interface can't be sent".to_owned(),
         })?;
-        let options = Options { version, ..self.options };
+        let options = Options { version, credentials, ..self.options };
         Ok(Client { inner: Arc::new(Inner { document, chosen, transport, options }) })
     }
 }

@@ -9,9 +9,9 @@ use bytes::Bytes;
 use http::{HeaderMap, HeaderValue, Method, Request, StatusCode, Uri, header};
 use http_body_util::Full;
 use hyper_util::client::legacy::connect::HttpInfo;
-use longhaul_protocol::Timestamp;
 
 use crate::card::{CARD_BYTES_MAX, Cached, CardCache, CardDocument, CardOrigin, CardReference, OriginPolicy, Reach};
+use crate::clock::now;
 use crate::error::{CardError, ClientError};
 use crate::interceptor::{WireEvent, WireLog};
 use crate::transport::{AddressPolicy, Deadline, Transport, TransportConfig, http_error, shown};
@@ -225,11 +225,4 @@ fn read_limited(path: &Path) -> std::io::Result<Vec<u8>> {
     let mut bytes = Vec::new();
     std::fs::File::open(path)?.take(CARD_BYTES_MAX as u64 + 1).read_to_end(&mut bytes)?;
     Ok(bytes)
-}
-
-/// The wall clock, for how long a card is fresh.
-#[expect(clippy::disallowed_methods, reason = "HTTP's caching goes by the wall clock")]
-fn now() -> Timestamp {
-    let since = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH).unwrap_or_default();
-    Timestamp::from_unix_millis(i64::try_from(since.as_millis()).unwrap_or(i64::MAX))
 }

@@ -3,11 +3,11 @@
 use std::time::Duration;
 
 use longhaul_protocol::wire;
-use tokio::time::timeout;
+use tokio::time::{Instant, sleep_until, timeout_at};
 
 use super::Client;
 use crate::error::ClientError;
-use crate::follow::{FollowOptions, Until};
+use crate::follow::{EventStream, FollowOptions, Until};
 use crate::outcome::Outcome;
 
 /// How long a task is waited for.
@@ -33,33 +33,18 @@ impl Client {
         request: wire::SendMessageRequest,
         options: WaitOptions,
     ) -> Result<Outcome, ClientError> {
-        let within = options.timeout;
+        let until = end_of(options.timeout);
         let follow = FollowOptions { until: Until::Waiting, ..options.follow };
-        let mut events = self.send_streaming_message(request, follow)?;
-        let mut answer = None;
-        let to_its_rest = async {
-            while let Some(event) = events.next().await {
-                if let Some(wire::StreamResponsePayload::Message(message)) = event?.payload.payload {
-                    answer = Some(message);
-                }
-            }
-            Ok::<(), ClientError>(())
-        };
-        let is_over = match within {
-            None => to_its_rest.await.map(|()| true)?,
-            Some(limit) => match timeout(limit, to_its_rest).await {
-                Ok(rest) => rest.map(|()| true)?,
-                Err(_) => false,
-            },
-        };
+        let mut events = self.send_streaming_message(request, follow.clone())?;
+        let (rest, answer) = read(&mut events, until).await?;
         if let Some(message) = answer {
             return Ok(Outcome::Answered(Box::new(message)));
         }
         match events.task_id() {
-            Some(id) => self.outcome(id).await,
+            Some(id) => self.at_rest(id, rest, follow, until).await,
             None => Err(ClientError::Timeout {
                 whom: self.interface().url.clone(),
-                after: if is_over { Duration::ZERO } else { within.unwrap_or_default() },
+                after: options.timeout.unwrap_or_default(),
             }),
         }
     }
@@ -81,21 +66,71 @@ impl Client {
     ///
     /// [`ClientError`], as [`EventStream::next`](crate::follow::EventStream::next).
     pub async fn wait(&self, task_id: &str, options: WaitOptions) -> Result<Outcome, ClientError> {
-        let mut events = self.follow(task_id, FollowOptions { until: Until::Waiting, ..options.follow });
-        let to_its_rest = async {
-            while let Some(event) = events.next().await {
-                event?;
+        let until = end_of(options.timeout);
+        let follow = FollowOptions { until: Until::Waiting, ..options.follow };
+        let mut events = self.follow(task_id, follow.clone());
+        let (rest, _) = read(&mut events, until).await?;
+        self.at_rest(task_id, rest, follow, until).await
+    }
+
+    /// How a task stands whose events have come to their end. Where it does not stand still although the events said so, it is
+    /// followed again: an agent may be asked by `GetTask` at a replica that lags behind, and some work on after an end.
+    async fn at_rest(
+        &self,
+        task_id: &str,
+        mut rest: Rest,
+        follow: FollowOptions,
+        until: Option<Instant>,
+    ) -> Result<Outcome, ClientError> {
+        let follow = FollowOptions { last_event_id: None, ..follow };
+        for attempt in 1..=CONTRADICTIONS_MAX {
+            let outcome = self.outcome(task_id).await?;
+            let moves = matches!(outcome, Outcome::Running(_) | Outcome::Unknown(_));
+            if !moves || rest == Rest::TimeIsUp {
+                return Ok(outcome);
             }
-            Ok::<(), ClientError>(())
-        };
-        match options.timeout {
-            None => to_its_rest.await?,
-            Some(limit) => {
-                if let Ok(rest) = timeout(limit, to_its_rest).await {
-                    rest?;
-                }
-            }
+            let wait = Instant::now() + self.retry().backoff(attempt);
+            sleep_until(until.map_or(wait, |until| until.min(wait))).await;
+            (rest, _) = read(&mut self.follow(task_id, follow.clone()), until).await?;
         }
         self.outcome(task_id).await
     }
+}
+
+/// How often a task is followed again whose events said that it rests, and that does not.
+const CONTRADICTIONS_MAX: u32 = 10;
+
+/// Why no more events are read.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+enum Rest {
+    /// They have come to their end.
+    Told,
+    /// There is no more time.
+    TimeIsUp,
+}
+
+/// When the time is over; none if it never is.
+fn end_of(limit: Option<Duration>) -> Option<Instant> {
+    limit.and_then(|limit| Instant::now().checked_add(limit))
+}
+
+/// Reads events to their end, or as long as there is time. An answer without a task is given back.
+async fn read(events: &mut EventStream, until: Option<Instant>) -> Result<(Rest, Option<wire::Message>), ClientError> {
+    let mut answer = None;
+    let to_their_end = async {
+        while let Some(event) = events.next().await {
+            if let Some(wire::StreamResponsePayload::Message(message)) = event?.payload.payload {
+                answer = Some(message);
+            }
+        }
+        Ok::<(), ClientError>(())
+    };
+    let rest = match until {
+        None => to_their_end.await.map(|()| Rest::Told)?,
+        Some(until) => match timeout_at(until, to_their_end).await {
+            Ok(read) => read.map(|()| Rest::Told)?,
+            Err(_) => Rest::TimeIsUp,
+        },
+    };
+    Ok((rest, answer))
 }

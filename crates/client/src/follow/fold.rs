@@ -99,6 +99,11 @@ impl Fold {
         Self { task_id: Some(task_id.to_owned()), ..Self::default() }
     }
 
+    /// Says which task it is, of which nothing is known yet.
+    pub(super) fn follow(&mut self, task_id: &str) {
+        self.task_id = Some(task_id.to_owned());
+    }
+
     /// The task's id, once it is known.
     #[must_use]
     pub fn task_id(&self) -> Option<&str> {
@@ -115,6 +120,12 @@ impl Fold {
     #[must_use]
     pub fn state(&self) -> Option<wire::TaskState> {
         self.status.as_ref().map(|status| status.state)
+    }
+
+    /// Whether anything of the task was told: a status, or an artifact.
+    #[must_use]
+    pub fn has_begun(&self) -> bool {
+        !self.is_empty()
     }
 
     /// Takes note of a message that the follower knows from elsewhere, such as the one that it sent.

@@ -155,6 +155,19 @@ pub(super) fn claim(
     hold(db, stored, follower, now)
 }
 
+/// Claims an entry that is free, or is held by one who is dead.
+pub(super) fn claim_from(
+    db: &Db<'_>,
+    id: EntryId,
+    follower: &Follower,
+    dead: &Follower,
+    now: Timestamp,
+) -> Result<Held, Trouble> {
+    let is_of_dead = row::load(db, id)?.entry.claimed.is_some_and(|claimed| claimed.by == *dead);
+    let mode = if is_of_dead { ClaimMode::TakeOver } else { ClaimMode::IfFree };
+    claim(db, id, follower, mode, now)
+}
+
 /// Claims an entry that was just found to be free.
 pub(super) fn hold(db: &Db<'_>, mut stored: Stored, follower: &Follower, now: Timestamp) -> Result<Held, Trouble> {
     let claim = give(&mut stored, follower, now);
@@ -201,7 +214,10 @@ fn claimed(db: &Db<'_>, claim: &Claim) -> Result<Stored, Trouble> {
 /// Writes down what a follower has learned.
 pub(super) fn record(db: &Db<'_>, claim: &Claim, report: Report, now: Timestamp) -> Result<Entry, Trouble> {
     let mut stored = claimed(db, claim)?;
-    let Report { event, telling, context_id, last_event_id, is_heard } = report;
+    let Report { event, telling, context_id, last_event_id, is_heard, unsent } = report;
+    if let Some(why) = unsent {
+        return not_sent(db, stored, &why, now);
+    }
     let moved = match &event {
         None if stored.entry.state.is_settled() => return Err(settled(&stored.entry).into()),
         None => Moved::No,
@@ -223,6 +239,20 @@ pub(super) fn record(db: &Db<'_>, claim: &Claim, report: Report, now: Timestamp)
         keep(db, &mut stored, telling)?;
     }
     stored.entry.arm();
+    row::update(db, &stored)?;
+    Ok(stored.entry)
+}
+
+/// Takes an attempt back that cannot have reached the agent.
+fn not_sent(db: &Db<'_>, mut stored: Stored, why: &Note, now: Timestamp) -> Result<Entry, Trouble> {
+    let entry = &mut stored.entry;
+    if entry.state.kind() != StateKind::Prepared || entry.attempts == 0 {
+        let event = "that an attempt was not sent";
+        return Err(refused(entry.id)(super::NotAllowed::NotNow { state: entry.state.kind(), event }).into());
+    }
+    entry.attempts -= 1;
+    entry.version += 1;
+    row::happened(db, &mut stored, now, "not sent", why.as_str())?;
     row::update(db, &stored)?;
     Ok(stored.entry)
 }
@@ -338,7 +368,10 @@ pub(super) fn decide(
         return Err(LedgerError::Conflict { entry: id, expected: version, found: stored.entry.version }.into());
     }
     match decision {
-        Decision::SendAgain => follow(db, &mut stored, &Event::SendAgain, now).map(drop)?,
+        Decision::SendAgain => {
+            follow(db, &mut stored, &Event::SendAgain, now)?;
+            stored.entry.attempts = 0;
+        }
         Decision::Adopt { task_id } => {
             follow(db, &mut stored, &Event::Adopt { task_id }, now).map(drop)?;
         }

@@ -95,7 +95,7 @@ impl fmt::Display for Note {
 }
 
 /// By which way an agent is reached: all that is needed to reach it again. Credentials are not a part of it.
-#[derive(Clone, Debug, Eq, PartialEq)]
+#[derive(Clone, Debug, Eq, Ord, PartialEq, PartialOrd)]
 pub struct Route {
     /// The reference or URL of the agent's card, as the caller gave it. 1 to 4,096 bytes.
     pub card: String,
@@ -165,7 +165,8 @@ pub struct Entry {
     pub last_event_id: Option<String>,
     /// When the agent was last heard.
     pub last_heard_at: Option<Timestamp>,
-    /// How often the message was sent, or was about to be. While it is 0, it was certainly not sent.
+    /// How often the message may have been sent. While it is 0 it can be sent without a question: it certainly was not, or a
+    /// person wants it sent again.
     pub attempts: u32,
     /// When the next alarm is due.
     pub alarm_at: Option<Timestamp>,

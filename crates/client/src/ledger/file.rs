@@ -1,13 +1,14 @@
 //! The file: where it lies, who may read it, and its schema.
 
-use std::fs::{self, File, OpenOptions};
+use std::fs::{self, OpenOptions};
 use std::io;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::time::Duration;
 
 use rusqlite::{Connection, ErrorCode, OpenFlags, TransactionBehavior};
 
 use super::LedgerError;
+use crate::folder::{folder_of, make_folder, sync_folder};
 
 /// How long other processes may keep the file locked before a call gives up.
 pub(super) const BUSY_TIMEOUT: Duration = Duration::from_secs(5);
@@ -52,7 +53,7 @@ fn make(path: &Path) -> Result<(), LedgerError> {
         let path = path.to_owned();
         move |source: io::Error| LedgerError::Files { action, path, source }
     };
-    let folder = folder(path);
+    let folder = folder_of(path);
     if !folder.is_dir() {
         make_folder(&folder).map_err(files("make the folder", &folder))?;
     }
@@ -63,38 +64,11 @@ fn make(path: &Path) -> Result<(), LedgerError> {
     match options.open(path) {
         Ok(file) => {
             file.sync_all().map_err(files("write", path))?;
-            sync(&folder).map_err(files("sync the folder", &folder))
+            sync_folder(&folder).map_err(files("sync the folder", &folder))
         }
         Err(error) if error.kind() == io::ErrorKind::AlreadyExists => restrict(path).map_err(files("restrict", path)),
         Err(error) => Err(files("make", path)(error)),
     }
-}
-
-fn folder(path: &Path) -> PathBuf {
-    match path.parent() {
-        Some(parent) if !parent.as_os_str().is_empty() => parent.to_owned(),
-        Some(_) | None => PathBuf::from("."),
-    }
-}
-
-fn make_folder(folder: &Path) -> io::Result<()> {
-    let mut builder = fs::DirBuilder::new();
-    builder.recursive(true);
-    #[cfg(unix)]
-    std::os::unix::fs::DirBuilderExt::mode(&mut builder, 0o700);
-    builder.create(folder)?;
-    folder.parent().filter(|parent| !parent.as_os_str().is_empty()).map_or(Ok(()), sync)
-}
-
-/// What was just made in a folder is kept only once the folder is synced.
-#[cfg(unix)]
-fn sync(folder: &Path) -> io::Result<()> {
-    File::open(folder)?.sync_all()
-}
-
-#[cfg(not(unix))]
-fn sync(_folder: &Path) -> io::Result<()> {
-    Ok(())
 }
 
 /// Takes the file from others who may read it. SQLite gives the files beside it the same mode.

@@ -15,6 +15,11 @@ pub const OUTCOME_BYTES_MAX: usize = 16 << 20;
 pub enum News {
     /// The request is about to be sent. Written before each attempt.
     Sending,
+    /// The attempt that was written down last cannot have reached the agent: it counts no more.
+    NotSent {
+        /// Why it did not.
+        error: String,
+    },
     /// The agent told how the delegation stands: in its answer, by a stream, when it was asked.
     Told {
         /// How.
@@ -46,6 +51,7 @@ pub enum News {
 }
 
 /// News in the form in which they are written.
+#[derive(Default)]
 pub(super) struct Report {
     pub(super) event: Option<Event>,
     pub(super) telling: Option<Telling>,
@@ -53,24 +59,27 @@ pub(super) struct Report {
     pub(super) last_event_id: Option<String>,
     /// Whether they come from the agent.
     pub(super) is_heard: bool,
+    /// Why an attempt counts no more; then there is nothing else.
+    pub(super) unsent: Option<Note>,
 }
 
 impl Report {
     /// What a person or the caller decided.
     pub(super) fn of_decision(event: Event) -> Self {
-        Self { event: Some(event), telling: None, context_id: None, last_event_id: None, is_heard: false }
+        Self { event: Some(event), ..Self::default() }
     }
 
     pub(super) fn of(news: News) -> Result<Self, LedgerError> {
         let heard = |event| Self { is_heard: true, ..Self::of_decision(event) };
         Ok(match news {
             News::Sending => Self::of_decision(Event::Sending),
+            News::NotSent { error } => Self { unsent: Some(Note::new(&error)), ..Self::default() },
             News::Unresolved { why } => Self::of_decision(Event::Unresolved { why: Note::new(&why) }),
             News::Refused { error } => heard(Event::Refused { error: Note::new(&error) }),
             News::NotFound { error } => heard(Event::NotFound { error: Note::new(&error) }),
             News::Heard { last_event_id } => {
                 check::event_id(last_event_id.as_deref())?;
-                Self { event: None, telling: None, context_id: None, last_event_id, is_heard: true }
+                Self { last_event_id, is_heard: true, ..Self::default() }
             }
             News::Told { outcome, last_event_id } => {
                 check::event_id(last_event_id.as_deref())?;

@@ -173,6 +173,22 @@ impl Ledger {
         self.write("claim an entry", move |c| change::claim(c, id, &follower, mode, now)).await
     }
 
+    /// Claims one entry that is free, or is held by a follower that is certainly dead.
+    ///
+    /// # Errors
+    ///
+    /// As [`claim`](Self::claim) by [`ClaimMode::IfFree`].
+    pub async fn claim_from(
+        &self,
+        id: EntryId,
+        follower: &Follower,
+        dead: &Follower,
+        now: Timestamp,
+    ) -> Result<Held, LedgerError> {
+        let (follower, dead, now) = (follower.clone(), dead.clone(), whole_millis(now));
+        self.write("claim an entry", move |c| change::claim_from(c, id, &follower, &dead, now)).await
+    }
+
     /// Claims open entries that nobody follows, in the order of their ids, at most `limit` (up to
     /// [`PAGE_MAX`](super::PAGE_MAX)) after `after`.
     ///

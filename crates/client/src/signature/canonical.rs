@@ -94,6 +94,11 @@ fn canonical(value: &Value) -> Result<Vec<u8>, CardProblem> {
     serde_json_canonicalizer::to_vec(value).map_err(|error| CardProblem::NotJson { problem: error.to_string() })
 }
 
+/// The part of a card that a signature over this form covers. Without the signatures.
+pub(crate) fn covered(card: &Value, form: Form) -> Result<Value, CardProblem> {
+    in_form(&specification(check(card)?, Unknown::Keep)?, form)
+}
+
 /// `card` is in the specification's form.
 fn in_form(card: &Value, form: Form) -> Result<Value, CardProblem> {
     let reference = |card: &Value| without_empties(card).unwrap_or_else(|| Value::Object(Map::new()));

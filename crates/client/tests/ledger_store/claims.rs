@@ -107,3 +107,20 @@ async fn two_recoveries_share_what_is_open() {
     assert_eq!(first.into_iter().chain(second).collect::<BTreeSet<_>>(), open);
     assert_eq!(ledger.claims_run_out_at(at(30)).await.unwrap(), Some(at(60)));
 }
+
+#[tokio::test]
+async fn the_claims_of_one_who_is_dead_need_not_be_waited_for() {
+    let folder = Folder::new();
+    let ledger = folder.open().await;
+    let held = prepare(&ledger, "m1").await;
+    let id = held.entry.id;
+    let other = ledger.claim_from(id, &follower("second"), &follower("third"), at(1)).await;
+    assert!(matches!(other, Err(LedgerError::Claimed { .. })), "{other:?}");
+    let second = ledger.claim_from(id, &follower("second"), &follower("first"), at(1)).await.unwrap();
+    assert!(matches!(ledger.record(&held.claim, News::Sending, at(2)).await, Err(LedgerError::ClaimLost { .. })));
+    // Who comes second takes it from the dead, and not from who did that before.
+    let late = ledger.claim_from(id, &follower("third"), &follower("first"), at(2)).await;
+    assert!(matches!(late, Err(LedgerError::Claimed { .. })), "{late:?}");
+    ledger.release(vec![second.claim]).await.unwrap();
+    assert!(ledger.claim_from(id, &follower("third"), &follower("first"), at(3)).await.is_ok());
+}

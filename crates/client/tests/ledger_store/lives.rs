@@ -156,6 +156,26 @@ async fn a_reply_names_the_task_that_it_goes_on_with() {
 }
 
 #[tokio::test]
+async fn an_attempt_that_was_not_sent_counts_no_more() {
+    let folder = Folder::new();
+    let ledger = folder.open().await;
+    let held = prepare(&ledger, "m").await;
+    let not_sent = || News::NotSent { error: "connection refused".to_owned() };
+    let early = ledger.record(&held.claim, not_sent(), at(1)).await.unwrap_err();
+    assert!(matches!(early, LedgerError::NotAllowed { source: NotAllowed::NotNow { .. }, .. }), "{early}");
+    for (news, attempts) in
+        [(News::Sending, 1), (not_sent(), 0), (News::Sending, 1), (News::Sending, 2), (not_sent(), 1)]
+    {
+        assert_eq!(ledger.record(&held.claim, news, at(2)).await.unwrap().attempts, attempts);
+    }
+    let entry = ledger.record(&held.claim, told("t", TaskState::Working, ""), at(3)).await.unwrap();
+    assert_eq!((entry.attempts, entry.last_heard_at), (1, Some(at(3))), "what was not sent was not heard either");
+    assert!(ledger.record(&held.claim, not_sent(), at(4)).await.is_err());
+    let lines = ledger.history(entry.id, 0, 100).await.unwrap();
+    assert_eq!(lines.iter().filter(|line| line.what == "not sent").count(), 2);
+}
+
+#[tokio::test]
 async fn a_lost_answer_is_for_a_person_to_decide() {
     let folder = Folder::new();
     let ledger = folder.open().await;

@@ -104,6 +104,9 @@ impl Modeled {
             self.attempts += 1;
             self.lines += 1;
         }
+        if *event == Event::SendAgain {
+            self.attempts = 0;
+        }
         if let Step::Moves(state) = step {
             (self.state, self.since, self.acknowledged) = (state, now, None);
             self.lines += 1;

@@ -16,7 +16,7 @@ directory upwards (or the file of --config), ~/.config/a2a-cli/.env, the default
 effect, and why. Only --stream, --save and --interactive are always flags.
 
 Exit codes: 0 it was done, however the agent decided, 1 it failed, 2 the command line is wrong, 3 the agent can't be reached,
-4 it wants other credentials, 5 the time was over.";
+4 it wants other credentials, 5 the time was over, 130 it was interrupted.";
 
 /// The heading of these options.
 const HEADING: &str = "Options of all client's commands";
@@ -47,11 +47,21 @@ pub struct CallerFlags {
     #[arg(long, value_name = "NAME:VALUE")]
     svc_param: Vec<String>,
     /// Do not verify the agent's certificate: for development only [default: verified]
-    #[arg(long, value_name = SWITCH, num_args = 0..=1, require_equals = true, default_missing_value = "true", hide_possible_values = true)]
+    #[arg(long, value_name = SWITCH, num_args = 0..=1, require_equals = true, default_missing_value = "true")]
     insecure: Option<String>,
     /// Certificates to trust besides those of the system, as PEM
     #[arg(long, value_name = "FILE")]
     ca: Option<String>,
+    /// A certificate to show the agent, as PEM; with --client-key
+    #[arg(long, value_name = "FILE")]
+    client_cert: Option<String>,
+    /// The private key of that certificate, as PEM
+    #[arg(long, value_name = "FILE")]
+    client_key: Option<String>,
+    /// Let the card send calls, and credentials with them, to any address [default: its own host, and others on the internet by
+    /// https without credentials]
+    #[arg(long, value_name = SWITCH, num_args = 0..=1, require_equals = true, default_missing_value = "true")]
+    any_interface: Option<String>,
     /// How long it may take: 90s, 1m30s, or none [default: none]
     #[arg(long, value_name = "TIME")]
     timeout: Option<String>,
@@ -85,6 +95,9 @@ impl CallerFlags {
             said("svc-param", &joined(&self.svc_param, "\n")),
             said("insecure", &self.insecure),
             said("ca", &self.ca),
+            said("client-cert", &self.client_cert),
+            said("client-key", &self.client_key),
+            said("any-interface", &self.any_interface),
             said("timeout", &self.timeout),
             said("poll-interval", &self.poll_interval),
             said("output", &self.output),

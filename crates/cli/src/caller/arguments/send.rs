@@ -1,11 +1,10 @@
 //! Flags of `send`.
 
 use std::path::PathBuf;
-use std::time::Duration;
 
 use clap::Args;
 
-use crate::caller::options::{Given, duration};
+use crate::caller::options::Given;
 use crate::caller::parts::PartFlags;
 
 use super::common::{CallerFlags, StreamFlag};
@@ -49,15 +48,6 @@ pub struct SendFlags {
     /// When the agent asks something, ask it on the terminal and go on
     #[arg(long, conflicts_with = "asynchronous")]
     pub interactive: bool,
-    /// Write down what is delegated before it is sent [default file: the usual place]
-    #[arg(long, value_name = "FILE", num_args = 0..=1, require_equals = true, default_missing_value = "true")]
-    ledger: Option<String>,
-    /// What it is for, to be written down with it
-    #[arg(long, value_name = "TEXT", requires = "ledger")]
-    pub purpose: Option<String>,
-    /// When the ledger raises an alarm if nothing is heard: 30m, 2h
-    #[arg(long, value_name = "TIME", requires = "ledger", value_parser = duration)]
-    pub deadline: Option<Duration>,
     #[command(flatten)]
     pub caller: CallerFlags,
 }
@@ -75,7 +65,6 @@ impl SendFlags {
             said("wait", &wait),
             said("metadata", &self.metadata),
             said("accept", &accept),
-            said("ledger", &self.ledger),
         ];
         given.values.extend(own.into_iter().flatten());
         given

@@ -144,7 +144,7 @@ fn state(text: &str) -> Result<TaskState, String> {
     let name = text.to_ascii_uppercase().replace('-', "_");
     let name = name.strip_prefix("TASK_STATE_").unwrap_or(&name);
     let name = if name == "CANCELLED" { "CANCELED" } else { name };
-    let all = || TaskState::ALL.map(|state| short(state)).join(", ");
+    let all = || TaskState::ALL.map(short).join(", ");
     TaskState::from_wire_name(&format!("TASK_STATE_{name}")).ok_or_else(|| format!("is none of: {}", all()))
 }
 

@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 
 use crate::caller::failure::Failure;
 
-use super::setting::{Key, Secrecy, variable};
+use super::setting::{Secrecy, Setting, variable};
 
 /// The name of a file that is found by walking up.
 const FILE_NAME: &str = ".env";
@@ -117,7 +117,7 @@ fn problem(error: &dotenvy::Error, text: &str) -> String {
 }
 
 fn readable_secrets(path: &Path, metadata: &fs::Metadata, values: &BTreeMap<String, String>) -> Option<String> {
-    let secret = Key::ALL.iter().filter(|key| key.secrecy() != Secrecy::Open).map(|key| variable(key.flag()));
+    let secret = Setting::ALL.iter().filter(|key| key.secrecy() != Secrecy::Open).map(|key| variable(key.flag()));
     let name = secret.into_iter().find(|name| values.contains_key(name))?;
     let others = metadata.mode() & 0o077 != 0;
     let path = path.display();

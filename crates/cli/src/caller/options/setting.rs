@@ -15,11 +15,11 @@ macro_rules! settings {
     ($($key:ident = $flag:literal, $secrecy:ident, $default:literal;)+) => {
         /// A setting.
         #[derive(Clone, Copy, Debug, Eq, Ord, PartialEq, PartialOrd)]
-        pub enum Key {
+        pub enum Setting {
             $(#[doc = $flag] $key,)+
         }
 
-        impl Key {
+        impl Setting {
             /// Each once, in the order in which they are shown.
             pub const ALL: &[Self] = &[$(Self::$key,)+];
 
@@ -57,6 +57,9 @@ settings! {
     SvcParam = "svc-param", SecretValue, "";
     Insecure = "insecure", Open, "false";
     Ca = "ca", Open, "the certificates of the system";
+    ClientCert = "client-cert", Open, "";
+    ClientKey = "client-key", Open, "";
+    AnyInterface = "any-interface", Open, "false";
     Timeout = "timeout", Open, "none";
     PollInterval = "poll-interval", Open, "2s";
     Output = "output", Open, "text";
@@ -67,10 +70,9 @@ settings! {
     TaskId = "task-id", Open, "";
     Metadata = "metadata", Open, "";
     Accept = "accept", Open, "any";
-    Ledger = "ledger", Open, "none";
 }
 
-/// The flag that says the opposite of [`Key::Async`], and names a variable too.
+/// The flag that says the opposite of [`Setting::Async`], and names a variable too.
 pub const WAIT: &str = "wait";
 
 /// The variable of a flag.

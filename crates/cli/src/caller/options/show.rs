@@ -5,7 +5,7 @@ use serde_json::{Value, json};
 use crate::arguments::OutputForm;
 use crate::caller::render::{Page, clean};
 
-use super::setting::Key;
+use super::setting::Setting;
 use super::sources::{Origin, Sources, shown};
 
 /// Writes each setting with its value and its source. Credentials are only said to be there.
@@ -18,7 +18,7 @@ pub fn show(sources: &Sources, form: OutputForm) -> String {
 
 fn text(sources: &Sources) -> String {
     let mut page = Page::new();
-    for key in Key::ALL {
+    for key in Setting::ALL {
         let (value, origin) = sources.of(*key);
         match (value, key.default_words()) {
             (Some(value), _) => page.field(key.flag(), format_args!("{} ({origin})", shown(*key, value))),
@@ -30,7 +30,7 @@ fn text(sources: &Sources) -> String {
 }
 
 fn all(sources: &Sources) -> Value {
-    let one = |key: &Key| {
+    let one = |key: &Setting| {
         let (value, origin) = sources.of(*key);
         let value = match (value, key.default_words()) {
             (Some(value), _) => Some(shown(*key, value)),
@@ -49,5 +49,5 @@ fn all(sources: &Sources) -> Value {
         };
         json!({ "name": key.flag(), "value": value, "source": kind, "from": origin.to_string(), "path": path })
     };
-    json!({ "settings": Key::ALL.iter().map(one).collect::<Vec<_>>() })
+    json!({ "settings": Setting::ALL.iter().map(one).collect::<Vec<_>>() })
 }

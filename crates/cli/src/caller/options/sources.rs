@@ -8,13 +8,15 @@ use crate::arguments::OutputForm;
 use crate::caller::failure::Failure;
 
 use super::dotenv::{self, DotEnv, PREFIX};
-use super::setting::{Key, Secrecy, WAIT, variable};
+use super::setting::{Secrecy, Setting, WAIT, variable};
 use super::value;
 
 /// The variable for `--config`, which no file can hold.
 const CONFIG: &str = "A2ACLI_CONFIG";
-/// A name is taken for a misspelled one from this likeness on, 1 being the same.
-const LIKENESS_MIN: f64 = 0.8;
+/// Variables that single commands read, which no file can hold.
+const OF_COMMANDS: [&str; 2] = ["A2ACLI_PUSH_TOKEN", "A2ACLI_PUSH_CREDENTIALS"];
+/// How many letters a misspelled name may have wrong, to be recognised.
+const LETTERS_WRONG_MAX: usize = 2;
 
 /// What the command line says, by flag without its dashes.
 #[derive(Clone, Debug, Default)]
@@ -87,7 +89,7 @@ impl fmt::Display for Origin {
 /// What is said about settings, and by whom.
 #[derive(Debug, Default)]
 pub struct Sources {
-    found: BTreeMap<Key, (String, Origin)>,
+    found: BTreeMap<Setting, (String, Origin)>,
     config: Option<PathBuf>,
     /// What a person should know, for stderr.
     pub warnings: Vec<String>,
@@ -110,7 +112,8 @@ impl Sources {
             let name = variable(flag);
             Some((variables.get(&name)?.clone(), Origin::Variable(name)))
         })?;
-        sources.note_unknown(variables.keys().filter(|name| *name != CONFIG), "");
+        let elsewhere = |name: &str| name == CONFIG || OF_COMMANDS.contains(&name);
+        sources.note_unknown(variables.keys().filter(|name| !elsewhere(name)), "");
         let config = given.config.as_deref().or_else(|| Some(Path::new(variables.get(CONFIG)?)));
         let local = match config.filter(|path| !path.as_os_str().is_empty()) {
             Some(path) => Some(dotenv::named(path)?),
@@ -137,9 +140,9 @@ impl Sources {
     /// Puts a layer below those that are there. An empty value says nothing.
     fn layer(&mut self, said: impl Fn(&'static str) -> Option<(String, Origin)>) -> Result<(), Failure> {
         let said = |flag| said(flag).filter(|(value, _)| !value.is_empty());
-        for key in Key::ALL {
+        for key in Setting::ALL {
             let value = match key {
-                Key::Async => Self::patience(said(key.flag()), said(WAIT))?,
+                Setting::Async => Self::patience(said(key.flag()), said(WAIT))?,
                 key => said(key.flag()),
             };
             if let Some(value) = value {
@@ -165,17 +168,17 @@ impl Sources {
     }
 
     fn note_unknown<'a>(&mut self, names: impl Iterator<Item = &'a String>, place: &str) {
-        let known: Vec<String> = Key::ALL.iter().map(|key| variable(key.flag())).chain([variable(WAIT)]).collect();
+        let known: Vec<String> = Setting::ALL.iter().map(|key| variable(key.flag())).chain([variable(WAIT)]).collect();
         for name in names.filter(|name| !known.contains(name)) {
-            let like = known.iter().map(|other| (strsim::jaro_winkler(name, other), other));
-            let nearest = like.filter(|(likeness, _)| *likeness >= LIKENESS_MIN).max_by(|a, b| a.0.total_cmp(&b.0));
+            let wrong = known.iter().map(|other| (strsim::osa_distance(name, other), other));
+            let nearest = wrong.filter(|(letters, _)| *letters <= LETTERS_WRONG_MAX).min();
             let meant = nearest.map(|(_, other)| format!("; {other} is one")).unwrap_or_default();
             self.warnings.push(format!("{name}{place} is no setting{meant}"));
         }
     }
 
     /// What is said about a setting, and by whom.
-    pub fn of(&self, key: Key) -> (Option<&str>, &Origin) {
+    pub fn of(&self, key: Setting) -> (Option<&str>, &Origin) {
         match self.found.get(&key) {
             Some((value, origin)) => (Some(value), origin),
             None => (None, &Origin::Default),
@@ -187,20 +190,20 @@ impl Sources {
     /// # Errors
     ///
     /// A usage [`Failure`] that names the source when the value is wrong.
-    pub fn typed<T>(&self, key: Key, read: impl Fn(&str) -> Result<T, String>) -> Result<Option<T>, Failure> {
+    pub fn typed<T>(&self, key: Setting, read: impl Fn(&str) -> Result<T, String>) -> Result<Option<T>, Failure> {
         let (value, origin) = self.of(key);
         value.map(|value| read(value).map_err(|problem| wrong(origin, &problem))).transpose()
     }
 
     /// What stdout is for, before anything else is known to be right.
     pub fn output(&self) -> OutputForm {
-        self.typed(Key::Output, value::output).ok().flatten().unwrap_or(OutputForm::Text)
+        self.typed(Setting::Output, value::output).ok().flatten().unwrap_or(OutputForm::Text)
     }
 
     /// The flags that the next command has to be given too: what says which agent it is, unless it is secret.
     pub fn carried(&self) -> Vec<(&'static str, String)> {
         let mut carried: Vec<(&'static str, String)> = Vec::new();
-        if let (Some(value), Origin::Flag(_)) = self.of(Key::AgentCard) {
+        if let (Some(value), Origin::Flag(_)) = self.of(Setting::AgentCard) {
             carried.push(("--agent-card", value.to_owned()));
         }
         if let Some(config) = self.config.as_ref().and_then(|path| path.to_str()) {
@@ -210,12 +213,29 @@ impl Sources {
     }
 }
 
+/// What stdout is for, where the sources could not even be gathered: as the flag, else the variable says.
+pub fn output_before(given: &Given, surroundings: &Surroundings) -> OutputForm {
+    let flag = given.values.iter().find(|(flag, _)| *flag == Setting::Output.flag()).map(|(_, value)| value);
+    let said = flag.or_else(|| surroundings.variables.get(&variable(Setting::Output.flag())));
+    said.and_then(|value| parse_output(value)).unwrap_or(OutputForm::Text)
+}
+
+/// What the variable for `--output` says.
+pub fn output_variable() -> Option<String> {
+    std::env::var(variable(Setting::Output.flag())).ok()
+}
+
+/// What stdout is for, if it is one of the forms.
+pub fn parse_output(text: &str) -> Option<OutputForm> {
+    value::output(text).ok()
+}
+
 fn wrong(origin: &Origin, problem: &str) -> Failure {
     Failure::usage(format!("{origin}: {problem}")).hint("longhaul config show lists what is set, and where")
 }
 
 /// A value as it may be shown.
-pub fn shown(key: Key, value: &str) -> String {
+pub fn shown(key: Setting, value: &str) -> String {
     const HIDDEN: &str = "(hidden)";
     match key.secrecy() {
         Secrecy::Open => value.to_owned(),

@@ -59,7 +59,7 @@ fn the_highest_source_wins_and_is_remembered() {
     let mut seen = Vec::new();
     let mut look = |world: &World, flags: &[(&'static str, &str)]| {
         let sources = world.gather(flags).unwrap();
-        let (_, origin) = sources.of(Key::PollInterval);
+        let (_, origin) = sources.of(Setting::PollInterval);
         seen.push((Options::resolve(&sources).unwrap().poll_interval.as_secs(), origin.to_string()));
     };
     look(&world, &[]);
@@ -168,7 +168,7 @@ fn a_file_of_somebody_else_is_not_read() {
         world.surroundings.user += 1;
     }
     let sources = world.gather(&[]).unwrap();
-    assert_eq!(sources.of(Key::AgentCard).0, None);
+    assert_eq!(sources.of(Setting::AgentCard).0, None);
     assert!(sources.warnings[0].contains("belongs to another user"), "{:?}", sources.warnings);
 }
 
@@ -205,7 +205,7 @@ fn what_is_shown_has_sources_and_no_secrets() {
     }
     let json: serde_json::Value = serde_json::from_str(&json).unwrap();
     let settings = json["settings"].as_array().unwrap();
-    assert_eq!(settings.len(), Key::ALL.len());
+    assert_eq!(settings.len(), Setting::ALL.len());
     assert_eq!(settings[0]["source"], "flag");
     assert_eq!(settings[1]["path"], path.to_str().unwrap());
 }
@@ -223,9 +223,19 @@ fn a_hint_carries_what_only_this_command_line_says() {
 fn a_default_that_is_shown_is_the_one_that_holds() {
     let world = World::new();
     let options = Options::resolve(&world.gather(&[]).unwrap()).unwrap();
-    assert_eq!(value::poll_interval(Key::PollInterval.default_words()), Ok(options.poll_interval));
-    assert_eq!(value::timeout(Key::Timeout.default_words()), Ok(options.timeout));
-    assert_eq!(value::output(Key::Output.default_words()), Ok(options.output));
+    assert_eq!(value::poll_interval(Setting::PollInterval.default_words()), Ok(options.poll_interval));
+    assert_eq!(value::timeout(Setting::Timeout.default_words()), Ok(options.timeout));
+    assert_eq!(value::output(Setting::Output.default_words()), Ok(options.output));
     assert_eq!((options.verification, options.detail), (Verification::Full, Detail::Concise));
     assert_eq!(options.agent().unwrap_err().exit.code(), 2);
+}
+
+#[test]
+fn a_certificate_needs_its_key() {
+    let world = World::new();
+    let resolve = |flags: &[(&'static str, &str)]| Options::resolve(&world.gather(flags).unwrap());
+    assert_eq!(resolve(&[("client-cert", "c.pem")]).unwrap_err().exit.code(), 2);
+    assert_eq!(resolve(&[("client-key", "k.pem")]).unwrap_err().exit.code(), 2);
+    let identity = resolve(&[("client-cert", "c.pem"), ("client-key", "k.pem")]).unwrap().identity.unwrap();
+    assert_eq!((identity.certificates, identity.key), ("c.pem".into(), "k.pem".into()));
 }

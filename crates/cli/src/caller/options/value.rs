@@ -1,6 +1,5 @@
 //! How the values of settings are written.
 
-use std::path::PathBuf;
 use std::time::Duration;
 
 use http::{HeaderName, HeaderValue};
@@ -115,15 +114,6 @@ pub fn output(text: &str) -> Result<OutputForm, String> {
         "json" => Ok(OutputForm::Json),
         _ => Err(format!("{text:?} is neither text nor json")),
     }
-}
-
-/// Where delegations are written down: a path, `true` for the usual place, `false` or `none` for nowhere.
-pub fn ledger(text: &str) -> Result<Option<PathBuf>, String> {
-    Ok(match text {
-        "true" => Some(PathBuf::new()),
-        "false" | "none" => None,
-        path => Some(PathBuf::from(path)),
-    })
 }
 
 #[cfg(test)]

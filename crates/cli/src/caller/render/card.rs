@@ -26,7 +26,8 @@ impl Verdict {
         if card.signatures.is_empty() { Self::Absent } else { Self::Unchecked }
     }
 
-    fn words(&self) -> String {
+    /// The same in words.
+    pub fn words(&self) -> String {
         match self {
             Self::Absent => "absent".to_owned(),
             Self::Unchecked => "unverifiable (no key was given to verify it with)".to_owned(),

@@ -31,9 +31,14 @@ pub fn line(text: &str) -> Cow<'_, str> {
     escaped(text, |_| false)
 }
 
+/// A piece of a line, as it stands in a text: tabs stay.
+pub fn spoken(text: &str) -> Cow<'_, str> {
+    escaped(text, |character| character == '\t')
+}
+
 /// The lines of a text, without their ends. Tabs stay.
 pub fn lines(text: &str) -> impl Iterator<Item = Cow<'_, str>> {
-    text.lines().map(|line| escaped(line, |character| character == '\t'))
+    text.lines().map(spoken)
 }
 
 /// The same JSON, with DEL and the C1 controls written as escapes: JSON allows them as they are, and some terminals obey

@@ -1,6 +1,6 @@
 //! A stream for people: each event as it comes (§11.2 of the contract).
 
-use longhaul_protocol::wire::{StreamResponse, StreamResponsePayload, TaskState};
+use longhaul_protocol::wire::{StreamResponse, StreamResponsePayload, Task, TaskState};
 
 use super::task::{state_name, write_artifact, write_status};
 use super::{Detail, Page, message, task};
@@ -32,7 +32,7 @@ impl StreamText {
         let mut page = Page::new();
         match &event.payload {
             Some(StreamResponsePayload::Task(it)) => {
-                task(&mut page, it, self.detail);
+                self.snapshot(&mut page, it);
                 let state = it.status.as_ref().map(|status| status.state).unwrap_or_default();
                 self.stands(&it.id, &it.context_id, state);
             }
@@ -58,6 +58,15 @@ impl StreamText {
         page.into_text()
     }
 
+    /// The history was written by the caller: it is only shown to who wants to see all.
+    fn snapshot(&self, page: &mut Page, it: &Task) {
+        if self.detail == Detail::Concise && !it.history.is_empty() {
+            task(page, &Task { history: Vec::new(), ..it.clone() }, self.detail);
+        } else {
+            task(page, it, self.detail);
+        }
+    }
+
     /// What is written at the end, so that who saw only the tail has ids and state.
     pub fn end(&self) -> String {
         let mut page = Page::new();
@@ -81,7 +90,8 @@ mod tests {
 
     use super::*;
 
-    const TASK: &str = r#"{"task": {"id": "t", "contextId": "c", "status": {"state": "TASK_STATE_WORKING"}}}"#;
+    const TASK: &str = r#"{"task": {"id": "t", "contextId": "c", "status": {"state": "TASK_STATE_WORKING"},
+        "history": [{"messageId": "m", "role": "ROLE_USER", "parts": [{"text": "hello"}]}]}}"#;
     const CHUNK: &str = r#"{"artifactUpdate": {"taskId": "t", "contextId": "c", "append": true, "lastChunk": true,
         "artifact": {"artifactId": "a", "parts": [{"text": "x"}]}}}"#;
     const END: &str =

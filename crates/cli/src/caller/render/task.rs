@@ -94,7 +94,7 @@ pub fn outcome_note(outcome: &Outcome, continuation: &Continuation) -> Option<St
         Outcome::NeedsAuthorization { task, .. } => {
             waits("the task waits for an authorization", continuation.resume(task))
         }
-        Outcome::Running(task) => waits("the task goes on", continuation.resume(task)),
+        Outcome::Running(task) => waits("the task is not over", continuation.resume(task)),
         Outcome::Unknown(task) => {
             waits("the task is in a state that this client does not know", continuation.resume(task))
         }

@@ -123,7 +123,7 @@ fn only_an_end_that_was_hoped_for_needs_no_word() {
         ("COMPLETED", None),
         ("FAILED", Some("longhaul: the task failed\n")),
         ("REJECTED", Some("longhaul: the agent rejected the task\n")),
-        ("WORKING", Some("longhaul: the task goes on; go on with: longhaul task get t --wait\n")),
+        ("WORKING", Some("longhaul: the task is not over; go on with: longhaul task get t --wait\n")),
         (
             "INPUT_REQUIRED",
             Some("longhaul: the task waits for your input; go on with: longhaul send --task-id t \"<reply>\"\n"),

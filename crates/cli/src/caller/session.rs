@@ -1,0 +1,256 @@
+//! What one command has at hand: its options, a way to the agent, stdout, and what it knows of its task by now.
+
+use std::future::pending;
+use std::io::{self, Write as _};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+
+use longhaul_client::card::{CardReference, Preference};
+use longhaul_client::follow::{FollowOptions, Until};
+use longhaul_client::{
+    Client, ClientBuilder, ClientError, FoundCard, StaticCredentials, TransportConfig, Verification,
+};
+use longhaul_protocol::json::ProtoJson;
+use longhaul_protocol::wire::{StreamResponse, StreamResponsePayload, Task};
+
+use crate::arguments::OutputForm;
+
+use super::debug::DebugLog;
+use super::failure::{Credentials, Failure, LocalCode};
+use super::options::{Diagnostics, Options, SendOptions, Sources};
+use super::redact::Redactor;
+use super::render::{Page, clean, json, state_name};
+
+/// The longest that one attempt of a call may take; `--timeout` makes it shorter.
+const CALL_DURATION_MAX: Duration = Duration::from_secs(30);
+/// By how much the wait between two questions grows at most.
+const POLL_GROWTH_MAX: u32 = 4;
+
+/// Why a command ends early.
+#[derive(Debug)]
+pub enum End {
+    /// It came to nothing.
+    Failed(Failure),
+    /// The same, and stdout holds already what there is to say.
+    Told(Failure),
+    /// Whoever read stdout has what it wanted.
+    ReaderLeft,
+}
+
+impl From<Failure> for End {
+    fn from(failure: Failure) -> Self {
+        Self::Failed(failure)
+    }
+}
+
+/// What one command has at hand.
+#[derive(Debug)]
+pub struct Session {
+    /// What it was told.
+    pub options: Options,
+    /// What a send is told besides, or what is wrong about that: it concerns nobody else.
+    send: Result<SendOptions, Failure>,
+    /// What is known of its task: ids and status.
+    seen: Mutex<Option<Task>>,
+}
+
+impl Session {
+    /// Reads the options, and warns of what is dangerous about them.
+    ///
+    /// # Errors
+    ///
+    /// A usage [`Failure`] when one is wrong.
+    pub fn new(sources: &Sources) -> Result<Self, Failure> {
+        let options = Options::resolve(sources)?;
+        let identity = options.identity.as_ref().map(|identity| [&identity.certificates, &identity.key]);
+        for path in options.ca.iter().chain(identity.into_iter().flatten()) {
+            std::fs::File::open(path).map_err(|error| {
+                Failure::usage(format!("cannot read {}: {error}", path.display()))
+                    .hint("--ca, --client-cert and --client-key name PEM files")
+            })?;
+        }
+        if options.verification == Verification::Off {
+            eprintln!(
+                "longhaul: WARNING: --insecure: the agent's certificate is not verified; anybody on the way can read and change all"
+            );
+            if options.credentials() == Credentials::Given || !options.service_params.is_empty() {
+                eprintln!("longhaul: WARNING: credentials are sent over a connection that is not verified");
+            }
+        }
+        Ok(Self { options, send: SendOptions::resolve(sources), seen: Mutex::new(None) })
+    }
+
+    /// What a send is told besides.
+    ///
+    /// # Errors
+    ///
+    /// A usage [`Failure`] when something of it is wrong.
+    pub fn send_options(&self) -> Result<SendOptions, Failure> {
+        self.send.clone()
+    }
+
+    /// What takes the credentials out of what is written for people.
+    pub fn redactor(&self) -> Redactor {
+        Redactor::new(&self.options)
+    }
+
+    /// The failure for an error of the client library.
+    pub fn failure(&self, error: &ClientError) -> Failure {
+        self.redactor().failure(Failure::of(error, self.options.credentials()))
+    }
+
+    /// A client of the agent.
+    ///
+    /// # Errors
+    ///
+    /// [`Failure`] when no agent is named, or it can't be had.
+    pub async fn client(&self) -> Result<Client, Failure> {
+        let agent = self.options.agent()?;
+        let client = self.builder()?.connect(agent).await.map_err(|error| self.failure(&error))?;
+        if self.options.diagnostics == Diagnostics::On {
+            let chosen = client.interface();
+            let line =
+                format!("interface {} of the card: {} {} {}", chosen.index, chosen.binding, chosen.version, chosen.url);
+            eprintln!("debug: {}", clean::line(&line));
+        }
+        Ok(client)
+    }
+
+    /// The agent's card, whether or not it can be called.
+    ///
+    /// # Errors
+    ///
+    /// As [`client`](Self::client).
+    pub async fn card(&self) -> Result<FoundCard, Failure> {
+        let reference: CardReference =
+            self.options.agent()?.parse().map_err(|error| self.failure(&ClientError::Card(error)))?;
+        self.builder()?.fetch(&reference).await.map_err(|error| self.failure(&error))
+    }
+
+    /// How a client is made.
+    ///
+    /// # Errors
+    ///
+    /// A usage [`Failure`] for a service parameter that the client sets itself.
+    pub fn builder(&self) -> Result<ClientBuilder, Failure> {
+        let options = &self.options;
+        let mut transport = TransportConfig::default();
+        transport.verification = options.verification;
+        transport.extra_roots.clone_from(&options.ca);
+        transport.identity.clone_from(&options.identity);
+        let mut preference = Preference { bindings: options.transports.clone(), ..Preference::default() };
+        if let Some(version) = options.a2a_version {
+            preference.versions = vec![version];
+        }
+        let credentials =
+            StaticCredentials { bearer: options.bearer.clone(), api_key: options.api_key.clone(), basic: None };
+        let mut builder = Client::builder()
+            .transport(transport)
+            .preference(preference)
+            .origins(options.origins)
+            .timeout(options.timeout.map_or(CALL_DURATION_MAX, |timeout| timeout.min(CALL_DURATION_MAX)))
+            .credentials(Arc::new(credentials));
+        for (name, value) in &options.service_params {
+            let value = value.to_str().unwrap_or_default();
+            builder = builder.header(name.as_str(), value).map_err(|error| self.failure(&error))?;
+        }
+        if options.diagnostics == Diagnostics::On {
+            builder = builder.wire_log(Arc::new(DebugLog::new(self.redactor())));
+        }
+        Ok(builder)
+    }
+
+    /// How a task is followed.
+    pub fn follow(&self) -> FollowOptions {
+        let interval = self.options.poll_interval;
+        let mut follow = FollowOptions::default();
+        follow.until = Until::Waiting;
+        follow.poll_interval = interval;
+        follow.poll_interval_max = interval.saturating_mul(POLL_GROWTH_MAX);
+        follow
+    }
+
+    /// Writes to stdout at once.
+    ///
+    /// # Errors
+    ///
+    /// [`End::ReaderLeft`] when nobody reads it any more.
+    pub fn print(&self, text: &str) -> Result<(), End> {
+        let mut stdout = io::stdout().lock();
+        let written = stdout.write_all(text.as_bytes()).and_then(|()| stdout.flush());
+        written.map_err(|error| match error.kind() {
+            io::ErrorKind::BrokenPipe => End::ReaderLeft,
+            _ => Failure::local(LocalCode::Internal, format!("cannot write to stdout: {error}")).into(),
+        })
+    }
+
+    /// Writes an answer: the protocol's own JSON for programs, what `page` writes for people.
+    ///
+    /// # Errors
+    ///
+    /// As [`print`](Self::print).
+    pub fn answer<T: ProtoJson>(&self, answer: &T, write: impl FnOnce(&mut Page)) -> Result<(), End> {
+        match self.options.output {
+            OutputForm::Json => self.print(&json::document(answer)),
+            OutputForm::Text => {
+                let mut page = Page::new();
+                write(&mut page);
+                self.print(&page.into_text())
+            }
+        }
+    }
+
+    /// Takes note of how a task stands. Answers with its ids when they are the first that are heard of.
+    pub fn saw(&self, event: &StreamResponse) -> Option<(String, String)> {
+        let (id, context_id, status) = match &event.payload {
+            Some(StreamResponsePayload::Task(task)) => (&task.id, &task.context_id, &task.status),
+            Some(StreamResponsePayload::StatusUpdate(update)) => (&update.task_id, &update.context_id, &update.status),
+            Some(StreamResponsePayload::ArtifactUpdate(_) | StreamResponsePayload::Message(_)) | None => return None,
+        };
+        let mut seen = self.seen.lock().unwrap_or_else(PoisonError::into_inner);
+        let is_first = seen.as_ref().is_none_or(|known| known.id != *id);
+        *seen =
+            Some(Task { id: id.clone(), context_id: context_id.clone(), status: status.clone(), ..Task::default() });
+        is_first.then(|| (id.clone(), context_id.clone()))
+    }
+
+    /// What is known of the task: ids and status.
+    pub fn seen(&self) -> Option<Task> {
+        self.seen.lock().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+
+    /// Forgets the task: what comes now is about another.
+    pub fn forget(&self) {
+        *self.seen.lock().unwrap_or_else(PoisonError::into_inner) = None;
+    }
+
+    /// Returns when the time is over; never without a limit.
+    pub async fn time_over(&self) {
+        match self.options.timeout {
+            Some(timeout) => tokio::time::sleep(timeout).await,
+            None => pending().await,
+        }
+    }
+
+    /// What is said when the time is over.
+    pub fn late(&self) -> Failure {
+        let seconds = self.options.timeout.unwrap_or_default().as_secs_f64();
+        self.ended_early(Failure::local(LocalCode::Timeout, format!("the time of {seconds} s was over")))
+    }
+
+    /// What is said when a person ended it.
+    pub fn interrupted(&self) -> Failure {
+        self.ended_early(Failure::local(LocalCode::Interrupted, "interrupted"))
+    }
+
+    fn ended_early(&self, failure: Failure) -> Failure {
+        let Some(task) = self.seen() else { return failure };
+        let state = state_name(task.status.as_ref().map(|status| status.state).unwrap_or_default());
+        let message = format!("{}: task {} of context {} is {state}", failure.message, task.id, task.context_id);
+        let failure = Failure { message, ..failure };
+        match self.options.continuation.resume(&task) {
+            Some(command) => failure.hint(format!("go on with: {command}")),
+            None => failure,
+        }
+    }
+}

@@ -1,0 +1,283 @@
+//! Asking, and asking again: what is done when a stream is not opened, breaks or ends.
+
+use std::time::Duration;
+
+use longhaul_protocol::{ErrorCode, wire};
+use tokio::time::{Instant, sleep_until, timeout};
+
+use super::link::{Ask, Link, Next, NoStream, Open, Pending};
+use super::take::state_in;
+use super::{Event, EventStream};
+use crate::binding::stream::RawStream;
+use crate::error::ClientError;
+use crate::operation::{Opening, Repetition};
+
+/// A stream that was open for so long says that the agent could be reached, even if nothing came over it.
+const REACHED_AFTER: Duration = Duration::from_secs(10);
+/// How long the last event of a stream is held back, until the task was compared with what the stream brought.
+const COMPARISON_MAX: Duration = Duration::from_secs(10);
+/// How much longer each wait is than the one before, while there is nothing new.
+const POLL_GROWTH: f64 = 1.5;
+/// After so many waits they grow no more, whatever the longest is.
+const POLL_GROWTHS_MAX: i32 = 30;
+
+impl EventStream {
+    /// Waits for whatever comes next, and acts on it. Between the waiting and the end nothing is awaited, so a dropped future
+    /// leaves everything as it was.
+    pub(super) async fn step(&mut self) -> Result<(), ClientError> {
+        let judged_again = self.judged_again();
+        match &mut self.link {
+            Link::Ended => Ok(()),
+            Link::Due { ask, at } => {
+                let ask = *ask;
+                sleep_until(*at).await;
+                self.ask(ask)
+            }
+            Link::Opening(opening) => {
+                let opened = opening.await;
+                self.opened(opened)
+            }
+            Link::Asking(asking, why) => {
+                let why = *why;
+                let task = asking.await;
+                self.looked(task, why)
+            }
+            Link::Sending(sending) => {
+                let answer = sending.await;
+                self.sent(answer?)
+            }
+            Link::Open(open) => match open.next(judged_again).await {
+                Next::Item { item, is_first } => self.take(item, is_first),
+                Next::Broken { error, items, since } => self.broke(error, items, since),
+                Next::Closed { items } => self.closed_by_agent(items),
+                Next::Silent => {
+                    self.judge();
+                    Ok(())
+                }
+            },
+        }
+    }
+
+    fn ask(&mut self, ask: Ask) -> Result<(), ClientError> {
+        let client = self.client.clone();
+        self.link = match (ask, self.first.clone()) {
+            (Ask::Task(_), Some(Opening::Send(request))) => {
+                let mut request = *request;
+                // An answer at once to a message that continues a task may show the task as it stood before it.
+                request.configuration.get_or_insert_default().return_immediately = !self.continues;
+                Link::Sending(Pending::new(async move { client.send_message(request).await }))
+            }
+            (Ask::Task(why), _) => {
+                let request = wire::GetTaskRequest { id: self.known_id()?, ..wire::GetTaskRequest::default() };
+                let whom = client.interface().url.clone();
+                let asking = async move { client.get_task(request).await };
+                let asking = match why {
+                    NoStream::Compared => Pending::new(async move {
+                        let passed = |_| Err(ClientError::Timeout { whom, after: COMPARISON_MAX });
+                        timeout(COMPARISON_MAX, asking).await.unwrap_or_else(passed)
+                    }),
+                    NoStream::Never | NoStream::While(_) | NoStream::Silent => Pending::new(asking),
+                };
+                Link::Asking(asking, why)
+            }
+            (Ask::Stream, first) => {
+                let opening = match first {
+                    Some(first) => first,
+                    None => {
+                        Opening::Subscribe(wire::SubscribeToTaskRequest { tenant: String::new(), id: self.known_id()? })
+                    }
+                };
+                let (after, failures) = (self.last_event_id.clone(), self.failures);
+                Link::Opening(Pending::new(async move { client.open(opening, after.as_deref(), failures).await }))
+            }
+        };
+        Ok(())
+    }
+
+    fn known_id(&self) -> Result<String, ClientError> {
+        self.fold.task_id().map(str::to_owned).ok_or_else(lost_track)
+    }
+
+    fn opened(&mut self, opened: Result<RawStream, ClientError>) -> Result<(), ClientError> {
+        match opened {
+            Ok(raw) => {
+                self.link = Link::Open(Box::new(Open { raw, items: 0, since: Instant::now() }));
+                Ok(())
+            }
+            Err(error) if self.first.is_some() => self.unsent(error),
+            Err(error) => self.refused(error),
+        }
+    }
+
+    /// The message was not taken, or nobody knows.
+    fn unsent(&mut self, error: ClientError) -> Result<(), ClientError> {
+        match error.code() {
+            // The card says that there are streams, and nothing answers there.
+            Some(ErrorCode::MethodNotFound | ErrorCode::RouteNotFound) => {
+                self.link = Link::due(Ask::Task(NoStream::Never));
+                Ok(())
+            }
+            _ => self.cut(error, Ask::Stream),
+        }
+    }
+
+    /// A subscription was refused: the task has ended, or the agent takes none now. The task itself says which.
+    fn refused(&mut self, error: ClientError) -> Result<(), ClientError> {
+        let is_refusal = matches!(error, ClientError::Agent(_) | ClientError::Http { .. }) && !error.is_transient();
+        if !is_refusal {
+            return self.cut(error, Ask::Stream);
+        }
+        self.link = Link::due(Ask::Task(NoStream::While(self.fold.state())));
+        Ok(())
+    }
+
+    /// An open stream broke.
+    fn broke(&mut self, error: ClientError, items: u64, since: Instant) -> Result<(), ClientError> {
+        self.lose_stream();
+        if since.elapsed() >= REACHED_AFTER {
+            self.failing_since = None;
+        }
+        if self.first.is_some() {
+            return self.unsent(error);
+        }
+        match error {
+            ClientError::Agent(_) if items == 0 => self.refused(error),
+            // An error that ends a stream says nothing about the task, which has a state of its own.
+            ClientError::Agent(_) => {
+                self.come_again(items, error.retry_after().unwrap_or_default());
+                Ok(())
+            }
+            _ => self.cut(error, Ask::Stream),
+        }
+    }
+
+    /// The agent ended the stream in order. That is no end of the task unless its state says so.
+    fn closed_by_agent(&mut self, items: u64) -> Result<(), ClientError> {
+        if self.first.is_some() {
+            let whom = self.client.interface().url.clone();
+            let source = "the stream ended before its first event".into();
+            return self.cut(ClientError::Broken { whom, source }, Ask::Stream);
+        }
+        // The end of the message's own stream says that the question in it is the one to answer.
+        if items > 0 && self.is_end(self.state()) && !self.is_older_still() {
+            self.link = Link::Ended;
+        } else if items == 0 {
+            self.link = Link::due(Ask::Task(NoStream::Silent));
+        } else {
+            self.come_again(items, Duration::ZERO);
+        }
+        Ok(())
+    }
+
+    /// Opens the stream again that the agent has ended, without haste.
+    pub(super) fn come_again(&mut self, items: u64, after: Duration) {
+        self.lose_stream();
+        self.failures = self.failures.saturating_add(1);
+        let mut wait = self.client.retry().backoff(self.failures).max(after);
+        if items <= 1 {
+            // A subscription of which nothing came but the snapshot is worth a `GetTask`, and costs no less.
+            wait = wait.max(self.poll_wait());
+            self.quiet = self.quiet.saturating_add(1);
+        }
+        self.link = Link::Due { ask: Ask::Stream, at: Instant::now() + wait };
+    }
+
+    /// Something failed: it is asked again after a while, unless it must not be or was for too long.
+    fn cut(&mut self, error: ClientError, again: Ask) -> Result<(), ClientError> {
+        self.may_have_arrived |= self.first.is_some() && !error.is_before_acting();
+        let Some(wait) = self.wait_after(&error) else { return Err(error) };
+        self.failures = self.failures.saturating_add(1);
+        self.link = Link::Due { ask: again, at: Instant::now() + wait };
+        Ok(())
+    }
+
+    fn wait_after(&mut self, error: &ClientError) -> Option<Duration> {
+        let now = Instant::now();
+        let attempts = self.failures.saturating_add(1);
+        let wait = if self.first.is_some() {
+            let repetition = if self.client.may_resend() { Repetition::Safe } else { Repetition::Asks };
+            self.client.retry().wait(error, attempts, repetition)?
+        } else if may_pass(error) {
+            self.client.retry().backoff(attempts).max(error.retry_after().unwrap_or_default())
+        } else {
+            return None;
+        };
+        let since = *self.failing_since.get_or_insert(now);
+        (now.duration_since(since).saturating_add(wait) <= self.options.patience).then_some(wait)
+    }
+
+    /// The agent said how the task stands.
+    fn looked(&mut self, task: Result<wire::Task, ClientError>, why: NoStream) -> Result<(), ClientError> {
+        if let Some(held) = self.held.take() {
+            return self.compared(task, held);
+        }
+        let task = match task {
+            Ok(task) => task,
+            Err(error) => return self.cut(error, Ask::Task(why)),
+        };
+        self.heard();
+        self.failures = 0;
+        let is_news = self.catch_up(task, None)?;
+        let wait = self.poll_wait();
+        self.quiet = if is_news { 0 } else { self.quiet.saturating_add(1) };
+        let (ask, wait) = match why {
+            NoStream::While(state) if state != self.fold.state() => (Ask::Stream, Duration::ZERO),
+            NoStream::Silent => (Ask::Stream, wait),
+            NoStream::Never | NoStream::While(_) | NoStream::Compared => (Ask::Task(why), wait),
+        };
+        self.link = Link::Due { ask, at: Instant::now() + wait };
+        self.judge();
+        Ok(())
+    }
+
+    /// The task was asked for before the last event is handed on. What can't be had, or is from before it, changes nothing.
+    fn compared(&mut self, task: Result<wire::Task, ClientError>, held: Event) -> Result<(), ClientError> {
+        match task {
+            Ok(task) if task.status.as_ref().map(|status| status.state) == state_in(&held.payload) => {
+                self.heard();
+                self.catch_up(task, None)?;
+            }
+            Ok(_) | Err(_) => self.hand_on(held.id, held.payload)?,
+        }
+        self.come_again(2, Duration::ZERO);
+        self.judge();
+        Ok(())
+    }
+
+    /// An agent that does not stream has answered the message.
+    fn sent(&mut self, answer: wire::SendMessageResponse) -> Result<(), ClientError> {
+        let payload = match answer.payload {
+            Some(wire::SendMessageResponsePayload::Task(task)) => wire::StreamResponsePayload::Task(task),
+            Some(wire::SendMessageResponsePayload::Message(message)) => wire::StreamResponsePayload::Message(message),
+            None => return Err(lost_track()),
+        };
+        self.link = Link::Due { ask: Ask::Task(NoStream::Never), at: Instant::now() + self.poll_wait() };
+        self.continues = false;
+        self.begin(None, wire::StreamResponse { payload: Some(payload) })
+    }
+
+    /// How long an agent is left alone that shows nothing new.
+    fn poll_wait(&self) -> Duration {
+        let growths = i32::try_from(self.quiet).unwrap_or(POLL_GROWTHS_MAX).min(POLL_GROWTHS_MAX);
+        let longest = self.options.poll_interval_max;
+        self.options.poll_interval.min(longest).mul_f64(POLL_GROWTH.powi(growths)).min(longest)
+    }
+
+    /// Something came that is no failure.
+    pub(super) fn heard(&mut self) {
+        self.failing_since = None;
+    }
+}
+
+/// Whether the task may still be followed after this error. That an agent fails within says nothing about the task.
+fn may_pass(error: &ClientError) -> bool {
+    match error {
+        ClientError::Agent(agent) => agent.code == Some(ErrorCode::Internal) || error.is_transient(),
+        ClientError::Http { status, .. } => *status >= 500 || error.is_transient(),
+        _ => error.is_transient(),
+    }
+}
+
+fn lost_track() -> ClientError {
+    ClientError::Invalid { field: "task id".to_owned(), problem: "is not known, so nothing can be followed".to_owned() }
+}

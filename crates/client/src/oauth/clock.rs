@@ -1,0 +1,42 @@
+//! Time, so that tests can hand it in.
+
+use std::fmt;
+use std::time::Duration;
+
+use async_trait::async_trait;
+use longhaul_protocol::Timestamp;
+
+/// Tells the time, and waits.
+#[async_trait]
+pub trait Clock: fmt::Debug + Send + Sync {
+    /// The time of the wall clock.
+    fn now(&self) -> Timestamp;
+
+    /// Returns after so long.
+    async fn sleep(&self, duration: Duration);
+}
+
+/// The machine's clock.
+#[derive(Clone, Copy, Debug)]
+pub struct SystemClock;
+
+#[async_trait]
+impl Clock for SystemClock {
+    fn now(&self) -> Timestamp {
+        crate::clock::now()
+    }
+
+    async fn sleep(&self, duration: Duration) {
+        tokio::time::sleep(duration).await;
+    }
+}
+
+/// A time later by so much; the last that there is if it is later still.
+pub(super) fn later(time: Timestamp, by: Duration) -> Timestamp {
+    Timestamp::from_unix_millis(time.unix_millis().saturating_add(i64::try_from(by.as_millis()).unwrap_or(i64::MAX)))
+}
+
+/// How long it is from one time to another; zero if that is past.
+pub(super) fn between(from: Timestamp, to: Timestamp) -> Duration {
+    Duration::from_millis(u64::try_from(to.unix_millis().saturating_sub(from.unix_millis())).unwrap_or(0))
+}

@@ -1,0 +1,119 @@
+//! Agents that answer by script, whatever the binding.
+
+use longhaul_tests::Hostile;
+use longhaul_tests::hostile::{
+    Asked, CARD_PATH, CONTEXT_ID, REST_PATH, RPC_PATH, Script, TASK_ID, card, is_rpc, item, reply, task,
+};
+use serde_json::{Value, json};
+
+/// The operation that is asked for, by the protocol's name; empty when it is none.
+pub fn operation(asked: &Asked) -> String {
+    if asked.method == "POST" && !asked.rpc_method().is_empty() {
+        return asked.rpc_method();
+    }
+    let (path, get) = (asked.path(), asked.method == "GET");
+    let name = match path {
+        path if path.ends_with("/message:send") => "SendMessage",
+        path if path.ends_with("/message:stream") => "SendStreamingMessage",
+        path if path.ends_with(":cancel") => "CancelTask",
+        path if path.ends_with(":subscribe") => "SubscribeToTask",
+        path if path.ends_with("/extendedAgentCard") => "GetExtendedAgentCard",
+        path if path.contains("/pushNotificationConfigs") => "PushConfig",
+        path if path.ends_with("/tasks") && get => "ListTasks",
+        path if path.contains("/tasks/") && get => "GetTask",
+        _ => "",
+    };
+    name.to_owned()
+}
+
+/// The parameters of a request: the body in HTTP+JSON, `params` in JSON-RPC.
+pub fn params(asked: &Asked) -> Value {
+    if is_rpc(asked) || !asked.rpc_method().is_empty() { asked.json()["params"].clone() } else { asked.json() }
+}
+
+/// The requests that are operations, without those for the card.
+pub fn operations(agent: &Hostile) -> Vec<Asked> {
+    agent.asked().into_iter().filter(|asked| !operation(asked).is_empty()).collect()
+}
+
+/// The messages that were sent, in order.
+pub fn sent(agent: &Hostile) -> Vec<Value> {
+    let sends = operations(agent).into_iter().filter(|asked| operation(asked).starts_with("Send"));
+    sends.map(|asked| params(&asked)["message"].clone()).collect()
+}
+
+/// The same, by name.
+pub fn names(agent: &Hostile) -> Vec<String> {
+    operations(agent).iter().map(operation).collect()
+}
+
+/// The whole task in this state, with these members besides.
+pub fn task_with(state: &str, more: &Value) -> Value {
+    let mut task = task(state);
+    for (name, value) in more.as_object().unwrap() {
+        task[name] = value.clone();
+    }
+    task
+}
+
+/// One event of a stream: the task now has this state.
+pub fn status_update(state: &str) -> Value {
+    json!({"statusUpdate": {"taskId": TASK_ID, "contextId": CONTEXT_ID, "status": {"state": state}}})
+}
+
+/// A stream of these items, and its end.
+pub fn stream(asked: &Asked, items: &[Value]) -> Script {
+    items.iter().fold(Script::events(), |script, each| script.event(&item(asked, each))).end()
+}
+
+/// A good answer with this task, whatever is asked: in the shape of a send, as the only event of a stream, or bare.
+pub fn with_task(asked: &Asked, task: &Value) -> Script {
+    match operation(asked).as_str() {
+        "SendMessage" => reply(asked, &json!({"task": task})),
+        "SendStreamingMessage" | "SubscribeToTask" => stream(asked, &[json!({"task": task})]),
+        "ListTasks" => reply(asked, &json!({"tasks": [task], "nextPageToken": "", "pageSize": 50, "totalSize": 1})),
+        _ => reply(asked, task),
+    }
+}
+
+/// An agent whose one task has this state.
+pub async fn standing(state: &str) -> Hostile {
+    let state = state.to_owned();
+    Hostile::agent(move |asked| with_task(asked, &task(&state))).await
+}
+
+/// An agent whose one task is complete, behind this card; the card is changed by `change`, which gets the agent's URL too.
+pub async fn with_card(change: impl Fn(&mut Value, &str) + Send + Sync + 'static) -> Hostile {
+    Hostile::start(move |asked| {
+        let url = format!("http://{}", asked.header("host").unwrap_or_default());
+        if asked.path() != CARD_PATH {
+            return with_task(asked, &task("TASK_STATE_COMPLETED"));
+        }
+        let mut card = card(&url);
+        change(&mut card, &url);
+        Script::json(200, &card)
+    })
+    .await
+}
+
+/// An interface of a card.
+pub fn interface(url: &str, binding: &str, version: &str) -> Value {
+    let path = if binding == "HTTP+JSON" { REST_PATH } else { RPC_PATH };
+    json!({"url": format!("{url}{path}"), "protocolBinding": binding, "protocolVersion": version})
+}
+
+/// The one scheme of a card, which it requires.
+pub fn require_scheme(card: &mut Value, name: &str, scheme: Value) {
+    card["securitySchemes"][name] = scheme;
+    card["securityRequirements"] = json!([{"schemes": {name: {"list": []}}}]);
+}
+
+/// HTTP's scheme with bearer tokens.
+pub fn bearer() -> Value {
+    json!({"httpAuthSecurityScheme": {"scheme": "Bearer"}})
+}
+
+/// An API key at this place.
+pub fn api_key(location: &str, name: &str) -> Value {
+    json!({"apiKeySecurityScheme": {"location": location, "name": name}})
+}
