@@ -142,10 +142,9 @@ fn http_result(operation: Operation, result: &Value) -> Value {
         Operation::CreateTaskPushNotificationConfig | Operation::GetTaskPushNotificationConfig => {
             new::<proto::TaskPushNotificationConfig, wire::TaskPushNotificationConfig>(result)
         }
-        Operation::ListTaskPushNotificationConfigs => new::<
-            proto::ListTaskPushNotificationConfigResponse,
-            wire::ListTaskPushNotificationConfigsResponse,
-        >(result),
+        Operation::ListTaskPushNotificationConfigs => {
+            new::<proto::ListTaskPushNotificationConfigResponse, wire::ListTaskPushNotificationConfigsResponse>(result)
+        }
         _ => result.clone(),
     }
 }
@@ -334,10 +333,8 @@ async fn grpc_call(channel: Channel, call: &Call) -> Result<Value, CallError> {
             grpc_answer::<_, wire::Task>(client.cancel_task(request).await)
         }
         Operation::CreateTaskPushNotificationConfig => {
-            let request = grpc_request::<
-                old_of::CreateTaskPushNotificationConfigRequest,
-                wire::TaskPushNotificationConfig,
-            >(call);
+            let request =
+                grpc_request::<old_of::CreateTaskPushNotificationConfigRequest, wire::TaskPushNotificationConfig>(call);
             let made = client.create_task_push_notification_config(request).await;
             grpc_answer::<_, wire::TaskPushNotificationConfig>(made)
         }

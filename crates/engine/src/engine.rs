@@ -5,7 +5,7 @@ use std::time::Duration;
 use longhaul_lifecycle::{
     AttemptEnd, AttemptOutcome, Command, Joins, Next, RetryPolicy, TaskHead, Transition, WorkerId, describe_attempts,
 };
-use longhaul_protocol::{ContextId, Message, TaskId, Timestamp, json, wire};
+use longhaul_protocol::{ContextId, Message, MessageId, TaskId, Timestamp, json, wire};
 use longhaul_store::{
     Commit, Committed, EventKind, HistoryLimit, NewEvent, NewMessage, Scope, Snapshot, SnapshotQuery, Store, StoreError,
 };
@@ -186,6 +186,12 @@ impl Engine {
     /// [`EngineError::Unavailable`] when it can't be closed in order.
     pub async fn close(&self) -> Result<(), EngineError> {
         self.inner.store.close().await.map_err(|error| EngineError::store("close the store", error))
+    }
+
+    /// An id that no message has yet, for the message of a caller who gave it none.
+    #[must_use]
+    pub fn new_message_id(&self) -> MessageId {
+        self.inner.ids.message_id(self.inner.clock.now())
     }
 
     /// Whether a shutdown has begun.

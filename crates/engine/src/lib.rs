@@ -38,7 +38,8 @@ pub use housekeeping::{Reclaim, Reclaimed};
 pub use ids::{IdSource, RandomIds, uuid_v7};
 pub use list::{TaskPage, TasksQuery};
 pub use push::{
-    Content, Courier, Parcel, PushConfigPage, PushConfigsQuery, PushParts, Rotated, Secrets, SecretsError, Vault, Verdict,
+    Content, Courier, Parcel, PushConfigPage, PushConfigsQuery, PushParts, Rotated, Secrets, SecretsError, Vault,
+    Verdict,
 };
 pub use send::{SendReply, SendRequest};
 pub use stream::{EventStream, StreamItem, SubscribeRequest};

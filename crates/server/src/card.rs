@@ -189,7 +189,10 @@ mod tests {
         assert_eq!(text["securitySchemes"]["key"], key);
         assert_eq!(text["security"], json!([{"sign in": ["run"]}]));
         assert_eq!(text["securityRequirements"], json!([{"schemes": {"sign in": {"list": ["run"]}}}]));
-        assert_eq!((&text["skills"][0].get("security"), &text["skills"][1]["security"]), (&None, &json!([{"key": []}])));
+        assert_eq!(
+            (&text["skills"][0].get("security"), &text["skills"][1]["security"]),
+            (&None, &json!([{"key": []}]))
+        );
         assert_eq!(text["supportsAuthenticatedExtendedCard"], true);
         assert_eq!((&text["url"], &text["protocolVersion"]), (&json!("https://agent.example/one"), &json!("0.3")));
         assert_eq!(text["additionalInterfaces"][1], json!({"url": "agent.example:443", "transport": "GRPC"}));

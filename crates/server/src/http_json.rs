@@ -11,8 +11,8 @@ use crate::operation::{Stream, invalid};
 use crate::parameters::Parameters;
 use crate::path::Resource;
 use crate::query::Query;
-use crate::route::{A2A_JSON, App, event_stream, json_answer, status_answer};
 use crate::requests::Operation;
+use crate::route::{A2A_JSON, App, event_stream, json_answer, status_answer};
 use crate::sse::{Envelope, Then};
 use crate::version::Version;
 
@@ -155,7 +155,7 @@ struct PlainEnvelope {
 }
 
 impl Envelope for PlainEnvelope {
-    fn item(&self, item: &StreamItem, out: &mut BytesMut) -> Result<Then, A2aError> {
+    fn item(&mut self, item: &StreamItem, out: &mut BytesMut) -> Result<Then, A2aError> {
         match self.version {
             Version::V1_0 => {
                 out.put_slice(&item.payload);

@@ -18,6 +18,7 @@ use crate::route::{App, JSON, event_stream, in_version, json_answer};
 use crate::sse::{Envelope, Then};
 use crate::version::Version;
 
+pub(crate) mod drafts;
 mod v0_3;
 
 /// A request as it came. Members that are absent are told from those that are `null`.
@@ -55,10 +56,7 @@ pub(crate) async fn answer(app: &App, parameters: Parameters, body: Result<Bytes
         Err(refused) => return error_answer(likely, &refused.id, &refused.error),
     };
     let Some(id) = call.id else {
-        // A notification gets no answer, so nobody could learn what it did: it does nothing.
-        let mut answer = Response::new(Body::empty());
-        *answer.status_mut() = StatusCode::NO_CONTENT;
-        return answer;
+        return nothing();
     };
     let operation = Operation::of_method(&call.method);
     let version = match version_of(app, &parameters, &call.method) {
@@ -83,6 +81,13 @@ pub(crate) async fn answer(app: &App, parameters: Parameters, body: Result<Bytes
         }
         Err(error) => error_answer(version, &id, &error),
     }
+}
+
+/// A notification gets no answer, so nobody could learn what it did: it does nothing.
+fn nothing() -> Response<Body> {
+    let mut answer = Response::new(Body::empty());
+    *answer.status_mut() = StatusCode::NO_CONTENT;
+    answer
 }
 
 /// The version of a request. v1.0 names its methods in PascalCase and v0.3 by paths, so a caller of a method of v1.0 that names
@@ -183,9 +188,9 @@ fn wrong_params(error: JsonError) -> A2aError {
     }
 }
 
-fn no_method(method: &str, version: Version) -> A2aError {
+fn no_method(method: &str, version: &str) -> A2aError {
     let shown: String = method.chars().take(METHOD_SHOWN_MAX).collect();
-    let message = format!("there is no method {shown:?} in version {} of the protocol", version.name());
+    let message = format!("there is no method {shown:?} in version {version} of the protocol");
     A2aError::new(ErrorCode::MethodNotFound, message)
 }
 
@@ -215,7 +220,7 @@ async fn dispatch(app: &App, parameters: &Parameters, method: &str, params: &[u8
         "GetExtendedAgentCard" => Err(operations.extended_card_not_supported()),
         "ListArtifactVersions" => result(operations.list_artifact_versions(parameters, parse(params)?).await),
         "GetArtifact" => result(operations.get_artifact(parameters, parse(params)?).await),
-        _ => Err(no_method(method, Version::V1_0)),
+        _ => Err(no_method(method, Version::V1_0.name())),
     }
 }
 
@@ -263,7 +268,7 @@ struct RpcEnvelope {
 }
 
 impl Envelope for RpcEnvelope {
-    fn item(&self, item: &StreamItem, out: &mut BytesMut) -> Result<Then, A2aError> {
+    fn item(&mut self, item: &StreamItem, out: &mut BytesMut) -> Result<Then, A2aError> {
         match self.version {
             Version::V1_0 => {
                 put_result(&self.id, &item.payload, out);

@@ -76,6 +76,7 @@ impl Server {
             operations,
             versions: config.versions.clone(),
             prefix: config.prefix.clone(),
+            drafts_path: config.drafts_path.clone(),
             body_bytes_max: config.body_bytes_max,
             keep_alive: config.keep_alive,
             requests,

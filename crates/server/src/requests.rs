@@ -119,7 +119,8 @@ impl Default for Requests {
 impl Requests {
     /// Counts one.
     pub fn count(&self, version: Spoken, transport: Transport, operation: Operation) {
-        let place = (version as usize * Transport::ALL.len() + transport as usize) * Operation::ALL.len() + operation as usize;
+        let place =
+            (version as usize * Transport::ALL.len() + transport as usize) * Operation::ALL.len() + operation as usize;
         if let Some(count) = self.counts.get(place) {
             count.fetch_add(1, Ordering::Relaxed);
         }

@@ -10,8 +10,8 @@ use hyper::body::Incoming;
 use longhaul_protocol::{A2aError, ErrorCode};
 
 use crate::body::{Body, read_json};
-use crate::config::Metrics;
 use crate::card::Card;
+use crate::config::Metrics;
 use crate::grpc::Grpc;
 use crate::operation::{Operations, Stream};
 use crate::parameters::{Parameters, VERSION_HEADER};
@@ -36,6 +36,8 @@ pub(crate) struct App {
     pub card: Card,
     pub grpc: Grpc,
     pub prefix: String,
+    /// Where drafts before 0.3 are served, below the prefix.
+    pub drafts_path: Option<String>,
     pub body_bytes_max: usize,
     pub keep_alive: Duration,
     pub requests: Arc<Requests>,
@@ -73,12 +75,15 @@ impl App {
         {
             parameters.asked = version.trim().to_owned();
         }
-        if below.bytes().all(|byte| byte == b'/') {
-            return match head.method == Method::POST {
-                true => {
-                    json_rpc::answer(self, parameters, read_json(&head.headers, body, self.body_bytes_max).await).await
-                }
-                false => wrong_method(&head.method, &[Method::POST]),
+        let is_of_drafts = self.drafts_path.as_deref().is_some_and(|path| below.trim_end_matches('/') == path);
+        if is_of_drafts || below.bytes().all(|byte| byte == b'/') {
+            if head.method != Method::POST {
+                return wrong_method(&head.method, &[Method::POST]);
+            }
+            let body = read_json(&head.headers, body, self.body_bytes_max).await;
+            return match is_of_drafts {
+                true => json_rpc::drafts::answer(self, parameters, body).await,
+                false => json_rpc::answer(self, parameters, body).await,
             };
         }
         let version = self.versions.choose(parameters.asked());

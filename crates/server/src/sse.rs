@@ -20,10 +20,13 @@ pub(crate) trait Envelope: Send + Sync + 'static {
     /// # Errors
     ///
     /// When the item can't be told: the stream ends with the error.
-    fn item(&self, item: &StreamItem, out: &mut BytesMut) -> Result<Then, A2aError>;
+    fn item(&mut self, item: &StreamItem, out: &mut BytesMut) -> Result<Then, A2aError>;
     /// Appends an error's data to `out`: the stream's last item.
     fn error(&self, error: &A2aError, out: &mut BytesMut);
 }
+
+/// What stands between two events that one item becomes.
+pub(crate) const NEXT_EVENT: &[u8] = b"\n\ndata: ";
 
 /// What comes after an item.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
@@ -91,7 +94,7 @@ impl SseBody {
         out.freeze()
     }
 
-    fn put_items(&self, items: &[StreamItem], out: &mut BytesMut) -> Result<Then, A2aError> {
+    fn put_items(&mut self, items: &[StreamItem], out: &mut BytesMut) -> Result<Then, A2aError> {
         out.reserve(items.iter().map(|item| item.payload.len() + 96).sum());
         for item in items {
             let begin = out.len();

@@ -30,7 +30,8 @@ pub(crate) fn proto_event(item: &StreamItem) -> Result<(proto::StreamResponse, T
     Ok((event, then))
 }
 
-fn read(item: &StreamItem) -> Result<wire::StreamResponse, A2aError> {
+/// The item as v1.0 has it.
+pub(crate) fn read(item: &StreamItem) -> Result<wire::StreamResponse, A2aError> {
     from_json(&item.payload)
         .map_err(|error| told(EngineError::Internal { action: "read an event", source: Box::new(error) }))
 }

@@ -31,7 +31,8 @@ impl Version {
             let digits = rest.strip_prefix('.').unwrap_or_default();
             !digits.is_empty() && digits.bytes().all(|byte| byte.is_ascii_digit())
         };
-        let is_it = |version: &Self| name.strip_prefix(version.name()).is_some_and(|rest| rest.is_empty() || is_patch(rest));
+        let is_it =
+            |version: &Self| name.strip_prefix(version.name()).is_some_and(|rest| rest.is_empty() || is_patch(rest));
         Self::ALL.iter().copied().find(is_it)
     }
 }
@@ -155,9 +156,9 @@ mod tests {
         for name in ["0.3", "0.3.0", "0.3.26"] {
             assert_eq!(Version::of_name(name), Some(Version::V0_3), "{name}");
         }
-        for name in
-            ["", "0", "0.2", "0.3.", "0.30", "0.3.x", "1", "1.", "1.0.", "1.0.x", "1.00", "1.1", "2.0", "abc", "1.0,0.3"]
-        {
+        for name in [
+            "", "0", "0.2", "0.3.", "0.30", "0.3.x", "1", "1.", "1.0.", "1.0.x", "1.00", "1.1", "2.0", "abc", "1.0,0.3",
+        ] {
             assert_eq!(Version::of_name(name), None, "{name}");
         }
     }

@@ -21,8 +21,7 @@ use std::time::Duration;
 use longhaul_tests::normal::Normal;
 use longhaul_tests::task::{id_of, state_of};
 use longhaul_tests::{
-    Binding, Call, CallError, Client, Event, Fleet, Instances, Launch, Operation, Refusal, Server, Speech, Store,
-    until,
+    Binding, Call, CallError, Client, Event, Fleet, Instances, Launch, Operation, Refusal, Server, Speech, Store, until,
 };
 use serde_json::{Value, json};
 use tokio::task::{JoinSet, LocalSet};
@@ -201,9 +200,8 @@ async fn compare(scenario: Scenario) {
 
 /// The same, and through the bindings of v0.3.
 async fn compare_both(name: &str, scenario: Scenario) {
-    let (mut records, old) = LocalSet::new()
-        .run_until(async { (run_all(scenario).await, run_old(scenario).await) })
-        .await;
+    let (mut records, old) =
+        LocalSet::new().run_until(async { (run_all(scenario).await, run_old(scenario).await) }).await;
     assert_same(&records);
     let beyond = BEYOND_V0_3.iter().find(|(known, _)| *known == name);
     for (binding, outcome) in old {

@@ -127,7 +127,8 @@ async fn channel(server: &Server) -> (Channel, http::Uri) {
 #[tokio::test]
 async fn grpc_goes_by_the_package() {
     let code = |status: tonic::Status| status::decode(&status).unwrap().code;
-    for (config, new_is_served, old_is_served) in [("", true, true), (SERVED[1], true, false), (SERVED[2], false, true)] {
+    for (config, new_is_served, old_is_served) in [("", true, true), (SERVED[1], true, false), (SERVED[2], false, true)]
+    {
         let (server, _) = server(config).await;
         let expected = |is_served| if is_served { ErrorCode::TaskNotFound } else { ErrorCode::VersionNotSupported };
         let (channel, origin) = channel(&server).await;

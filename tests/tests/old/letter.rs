@@ -161,8 +161,7 @@ async fn grpc_streams_end_with_what_is_final_and_the_card_is_told() {
     let origin = channel.origin.clone();
     let mut client = A2aServiceClient::with_origin(channel, origin);
     let part = a2a_v0_3::Part { part: Some(part::Part::Text("auth".to_owned())), ..Default::default() };
-    let message =
-        a2a_v0_3::Message { message_id: "m".to_owned(), role: 1, content: vec![part], ..Default::default() };
+    let message = a2a_v0_3::Message { message_id: "m".to_owned(), role: 1, content: vec![part], ..Default::default() };
     let send = a2a_v0_3::SendMessageRequest { request: Some(message), ..Default::default() };
     let answer = client.send_streaming_message(send).await.unwrap();
     assert_eq!(answer.metadata().get("a2a-version").unwrap(), "0.3");

@@ -5,6 +5,7 @@
 
 mod card;
 mod chosen;
+mod drafts;
 mod letter;
 mod metrics;
 mod push;

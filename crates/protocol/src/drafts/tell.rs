@@ -82,10 +82,9 @@ impl Teller {
             Some(wire::StreamResponsePayload::Task(task)) => {
                 let artifacts = task.artifacts.into_iter();
                 let mut events: Vec<Event> = artifacts
-                    .map(|artifact| self.artifact(wire::TaskArtifactUpdateEvent {
-                        artifact: Some(artifact),
-                        ..Default::default()
-                    }))
+                    .map(|artifact| {
+                        self.artifact(wire::TaskArtifactUpdateEvent { artifact: Some(artifact), ..Default::default() })
+                    })
                     .collect();
                 events.push(self.status(TaskStatus::from_v1(task.status.unwrap_or_default())));
                 events

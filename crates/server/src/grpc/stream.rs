@@ -43,10 +43,8 @@ impl<T> FuturesStream for GrpcStream<T> {
     fn poll_next(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Option<Self::Item>> {
         loop {
             if let Some(item) = self.ready.next() {
-                let (item, then) = (self.tells.item)(&item).map_or_else(
-                    |status| (Err(status), Then::End),
-                    |(item, then)| (Ok(item), then),
-                );
+                let (item, then) = (self.tells.item)(&item)
+                    .map_or_else(|status| (Err(status), Then::End), |(item, then)| (Ok(item), then));
                 if then == Then::End {
                     self.end();
                 }

@@ -28,9 +28,7 @@ pub(crate) async fn answer(
 ) -> Response<Body> {
     let answer = match dispatch(app, parameters, (method, resource), query, body).await {
         Ok(Answer::Result(result)) => json_answer(StatusCode::OK, JSON, result),
-        Ok(Answer::Stream(stream)) => {
-            event_stream(app, stream, Box::new(PlainEnvelope { version: Version::V0_3 }))
-        }
+        Ok(Answer::Stream(stream)) => event_stream(app, stream, Box::new(PlainEnvelope { version: Version::V0_3 })),
         Err(error) => return status_answer(&error),
     };
     in_version(Version::V0_3, answer)

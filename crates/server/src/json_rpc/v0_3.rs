@@ -77,6 +77,6 @@ pub(super) async fn dispatch(
             deleted.map(|()| Answer::Result(Bytes::from_static(b"null")))
         }
         "agent/getAuthenticatedExtendedCard" => Err(no_extended_card()),
-        _ => Err(no_method(method, Version::V0_3)),
+        _ => Err(no_method(method, Version::V0_3.name())),
     }
 }
