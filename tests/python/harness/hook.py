@@ -1,13 +1,11 @@
-"""A receiver of push notifications, as somebody would write it with the official SDK's types."""
+"""A receiver of push notifications, as somebody would write it with an official SDK's types."""
 
 from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable
 from dataclasses import dataclass, field
-
-from a2a.types.a2a_pb2 import StreamResponse
-from google.protobuf.json_format import Parse
+from typing import Any
 
 WAIT_SECONDS = 15.0
 
@@ -18,13 +16,14 @@ class Received:
 
     path: str
     headers: dict[str, str]
-    event: StreamResponse
+    event: Any
 
 
 @dataclass
 class Hook:
-    """Answers each request with `status`, and keeps what it was sent."""
+    """Reads each request's body with `read`, keeps it, and answers with `status`."""
 
+    read: Callable[[bytes], Any]
     status: int = 200
     received: list[Received] = field(default_factory=list)
     _server: asyncio.Server | None = None
@@ -57,9 +56,7 @@ class Hook:
                     name, value = pair.split(':', 1)
                     headers[name.lower()] = value.strip()
                 body = await reader.readexactly(int(headers['content-length']))
-                # Unknown members are refused: what is sent is what the proto says.
-                event = Parse(body, StreamResponse(), ignore_unknown_fields=False)
-                self.received.append(Received(path, headers, event))
+                self.received.append(Received(path, headers, self.read(body)))
                 writer.write(f'HTTP/1.1 {self.status} x\r\nContent-Length: 0\r\n\r\n'.encode())
                 await writer.drain()
         except (ConnectionError, asyncio.IncompleteReadError):

@@ -17,6 +17,7 @@ from a2a.types.a2a_pb2 import (
     Task,
     TaskState,
 )
+from google.protobuf.json_format import Parse
 
 POLL_SECONDS = 0.02
 WAIT_SECONDS = 15.0
@@ -78,3 +79,8 @@ async def until(client: Client, task_id: str, state: int, timeout: float = WAIT_
 def state_of(item: StreamResponse) -> int | None:
     kind = item.WhichOneof('payload')
     return getattr(item, kind).status.state if kind in ('task', 'status_update') else None
+
+
+def pushed(body: bytes) -> StreamResponse:
+    """What a push notification tells. Unknown members are refused: what is sent is what the proto says."""
+    return Parse(body, StreamResponse(), ignore_unknown_fields=False)

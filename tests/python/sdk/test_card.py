@@ -14,12 +14,11 @@ from harness.server import Server
 async def test_card_is_resolved_and_offers_three_bindings(server: Server) -> None:
     async with httpx.AsyncClient() as http:
         card = await A2ACardResolver(http, server.base_url).get_agent_card()
-    assert [i.protocol_binding for i in card.supported_interfaces] == [
-        'JSONRPC',
-        'HTTP+JSON',
-        'GRPC',
+    assert [(i.protocol_version, i.protocol_binding) for i in card.supported_interfaces] == [
+        (version, binding)
+        for version in ('1.0', '0.3')
+        for binding in ('JSONRPC', 'HTTP+JSON', 'GRPC')
     ]
-    assert {i.protocol_version for i in card.supported_interfaces} == {'1.0'}
     assert card.capabilities.streaming
     assert card.name and card.description and card.version
     assert card.default_input_modes and card.default_output_modes and card.skills

@@ -22,7 +22,7 @@ from a2a.types.a2a_pb2 import (
 from a2a.utils.errors import InvalidParamsError, TaskNotFoundError
 
 from harness.hook import Hook
-from harness.sdk import begin, run, state_of
+from harness.sdk import begin, pushed, run, state_of
 from harness.server import Server
 
 COMPLETED = TaskState.TASK_STATE_COMPLETED
@@ -46,7 +46,7 @@ def server(pushing: Server) -> Server:
 
 @pytest.fixture
 async def hook() -> AsyncIterator[Hook]:
-    async with Hook() as hook:
+    async with Hook(pushed) as hook:
         yield hook
 
 

@@ -30,24 +30,28 @@ const ERRORS: Version = Version::V0_3;
 
 /// Answers one request.
 pub(crate) async fn answer(app: &App, parameters: Parameters, body: Result<Bytes, A2aError>) -> Response<Body> {
-    let mut answer = match body.map_err(|error| (NO_ID, error)).and_then(|body| {
-        let call = read(&body).map_err(|refused| (refused.id, refused.error))?;
-        Ok((call.id, call.method.into_owned(), Bytes::copy_from_slice(call.params)))
-    }) {
-        Err((id, error)) => error_answer(ERRORS, &id, &error),
-        Ok((None, ..)) => nothing(),
-        Ok((Some(id), method, params)) => {
-            app.requests.count(Spoken::Draft, Transport::JsonRpc, Operation::of_method(&method));
-            // No delivery can be asked for, so nobody is told anything later.
-            match dispatch(app, &parameters.spoken(ERRORS), &method, &params).await {
-                Ok(Told::Result(result)) => json_answer(StatusCode::OK, JSON, result_envelope(&id, &result)),
-                Ok(Told::Stream(stream, teller)) => event_stream(app, stream, Box::new(DraftEnvelope { id, teller })),
-                Err(error) => error_answer(ERRORS, &id, &in_names_of_drafts(error)),
-            }
-        }
-    };
+    let mut answer = answer_in_any_version(app, parameters, body).await;
     answer.headers_mut().insert(VERSION_HEADER, NAME);
     answer
+}
+
+async fn answer_in_any_version(app: &App, parameters: Parameters, body: Result<Bytes, A2aError>) -> Response<Body> {
+    let body = match body {
+        Ok(body) => body,
+        Err(error) => return error_answer(ERRORS, &NO_ID, &error),
+    };
+    let call = match read(&body) {
+        Ok(call) => call,
+        Err(refused) => return error_answer(ERRORS, &refused.id, &refused.error),
+    };
+    let Some(id) = call.id else { return nothing() };
+    app.requests.count(Spoken::Draft, Transport::JsonRpc, Operation::of_method(&call.method));
+    // No delivery can be asked for, so nobody is told anything later.
+    match dispatch(app, &parameters.spoken(ERRORS), &call.method, call.params).await {
+        Ok(Told::Result(result)) => json_answer(StatusCode::OK, JSON, result_envelope(&id, &result)),
+        Ok(Told::Stream(stream, teller)) => event_stream(app, stream, Box::new(DraftEnvelope { id, teller })),
+        Err(error) => error_answer(ERRORS, &id, &in_names_of_drafts(error)),
+    }
 }
 
 enum Told {

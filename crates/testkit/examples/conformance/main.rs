@@ -13,7 +13,7 @@ use std::sync::Arc;
 use anyhow::Context as _;
 use clap::Parser;
 use longhaul_engine::{Clock, Config, Engine, EngineParts, RandomIds, Store, SystemClock};
-use longhaul_server::{Server, ServerConfig};
+use longhaul_server::{Server, ServerConfig, Version, Versions};
 use longhaul_store::MemoryStore;
 use longhaul_store_postgres::{PostgresConfig, PostgresStore};
 use longhaul_store_sqlite::{SqliteConfig, SqliteStore};
@@ -32,6 +32,9 @@ struct Arguments {
     /// What the card offers; one card can't reach all tests of a kit.
     #[arg(long, value_enum, default_value_t = Profile::Plain)]
     profile: Profile,
+    /// The version of the protocol that is served, alone: kits of v1.0 take no card that holds more.
+    #[arg(long, default_value = "1.0", value_parser = parse_version)]
+    version: Version,
     /// The path below which the bindings are served, such as `/a2a/v1`.
     #[arg(long, default_value = "", value_parser = parse_prefix)]
     prefix: String,
@@ -51,9 +54,13 @@ fn parse_prefix(text: &str) -> Result<String, &'static str> {
     }
 }
 
+fn parse_version(text: &str) -> Result<Version, &'static str> {
+    Version::ALL.iter().copied().find(|version| version.name() == text).ok_or("a version is 1.0 or 0.3")
+}
+
 #[tokio::main]
 async fn main() -> anyhow::Result<()> {
-    let Arguments { listen, profile, prefix, data, postgres } = Arguments::parse();
+    let Arguments { listen, profile, version, prefix, data, postgres } = Arguments::parse();
     let card = card::card(profile);
     let clock: Arc<dyn Clock> = Arc::new(SystemClock::new());
     let store: Arc<dyn Store> = match (data, postgres) {
@@ -76,7 +83,9 @@ async fn main() -> anyhow::Result<()> {
     if profile == Profile::Full {
         engine = engine.with_push(push::parts(&clock)?);
     }
-    let server = Server::bind(listen, ServerConfig { prefix, ..ServerConfig::new(card) }, engine.clone()).await?;
+    let versions = Versions::new([version]).context("one version is served")?;
+    let config = ServerConfig { prefix, versions, ..ServerConfig::new(card) };
+    let server = Server::bind(listen, config, engine.clone()).await?;
     engine.start().await?;
     eprintln!("listening on http://{}", server.local_addr());
     let mut terminate = signal(SignalKind::terminate()).context("cannot wait for signals")?;
