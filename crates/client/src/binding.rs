@@ -10,6 +10,8 @@ pub(crate) mod stream;
 mod v0_3;
 mod v1_0;
 
+use http::HeaderName;
+
 use crate::card::{Binding, Chosen, ProtocolVersion};
 use crate::error::ClientError;
 use crate::operation::{Opening, Operation};
@@ -33,6 +35,14 @@ impl Spoken {
     /// The one that an interface was chosen for.
     pub fn of(chosen: &Chosen) -> Self {
         if chosen.version < ProtocolVersion::V1_0 { Self::Old } else { Self::Current }
+    }
+
+    /// The header that names the extensions which a call asks for.
+    pub fn extensions_header(self) -> HeaderName {
+        HeaderName::from_static(match self {
+            Self::Current => "a2a-extensions",
+            Self::Old => "x-a2a-extensions",
+        })
     }
 }
 

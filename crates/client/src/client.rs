@@ -12,9 +12,9 @@ use http::{HeaderMap, HeaderName, HeaderValue};
 use longhaul_protocol::wire;
 use tokio::time::sleep;
 
-use crate::binding;
 use crate::binding::exchange::Exchange;
 use crate::binding::stream::RawStream;
+use crate::binding::{self, Spoken};
 use crate::card::{Binding, CardDocument, Chosen, Credentials};
 use crate::credentials::{self, CredentialSource};
 use crate::error::ClientError;
@@ -33,7 +33,6 @@ pub const IDEMPOTENT_SEND: &str = "urn:longhaul:ext:idempotent-send:v1";
 pub const STREAM_RESUME: &str = "urn:longhaul:ext:stream-resume:v1";
 
 const VERSION_HEADER: HeaderName = HeaderName::from_static("a2a-version");
-const EXTENSIONS_HEADER: HeaderName = HeaderName::from_static("a2a-extensions");
 const LAST_EVENT_ID_HEADER: HeaderName = HeaderName::from_static("last-event-id");
 
 /// A client of one agent, by one of the interfaces that its card names. Clones share connections.
@@ -317,7 +316,7 @@ impl Client {
         attempts_before: u32,
     ) -> Result<O::Reply, ClientError> {
         let exchange = self.exchange(&self.inner.transport, O::NAME, attempts_before, None).await?;
-        binding::call(self.inner.chosen.binding, &exchange, request, tenant, Deadline::after(timeout)).await
+        binding::call(&self.inner.chosen, &exchange, request, tenant, Deadline::after(timeout)).await
     }
 
     /// Waits until the call may be tried again.
@@ -353,11 +352,23 @@ impl Client {
             let transport = self.inner.transport.for_stream();
             let exchange = self.exchange(&transport, operation, attempts_before, last_event_id).await?;
             let deadline = Deadline::after(self.inner.options.timeout);
-            binding::open(self.inner.chosen.binding, exchange, &opening, &tenant, deadline).await
+            binding::open(&self.inner.chosen, exchange, &opening, &tenant, deadline).await
         };
         let opened = opened.await;
         self.after(operation, opened.as_ref().err()).await;
-        opened
+        match opening {
+            Opening::Subscribe(wire::SubscribeToTaskRequest { id, .. }) if !self.tells_snapshots() => {
+                let request = wire::GetTaskRequest { id, ..wire::GetTaskRequest::default() };
+                // What happens meanwhile comes over the stream, which is open by now.
+                Ok(opened?.behind(self.get_task(request).await?))
+            }
+            Opening::Subscribe(_) | Opening::Send(_) => opened,
+        }
+    }
+
+    /// Whether a subscription begins with the task as it stands: v1.0 has it so, and whoever numbers events.
+    fn tells_snapshots(&self) -> bool {
+        Spoken::of(&self.inner.chosen) == Spoken::Current || self.declares(STREAM_RESUME)
     }
 
     pub(crate) fn retry(&self) -> &RetryPolicy {
@@ -391,7 +402,7 @@ impl Client {
         secret.extend(attached.secret);
         headers.insert(VERSION_HEADER, options.version.clone());
         if let Ok(extensions) = HeaderValue::try_from(options.extensions.join(", ")) {
-            headers.insert(EXTENSIONS_HEADER, extensions);
+            headers.insert(Spoken::of(chosen).extensions_header(), extensions);
         }
         if let Some(id) = last_event_id.and_then(|id| HeaderValue::try_from(id).ok()) {
             headers.insert(LAST_EVENT_ID_HEADER, id);

@@ -1,5 +1,7 @@
 //! The operations of §3.1, each with its form in the three bindings.
 
+pub(crate) mod v0_3;
+
 use std::future::Future;
 
 use http::Method;
@@ -37,6 +39,9 @@ pub(crate) trait Operation: ProtoJson + Clone + Send + Sync + 'static {
         request: Request<Self::Proto>,
     ) -> impl Future<Output = Result<Response<<Self::Reply as Reply>::Proto>, Status>> + Send;
 
+    /// What it is in v0.3; what to say about it where v0.3 does not have it.
+    const V0_3: v0_3::InV0_3<Self, Self::Reply>;
+
     /// What is wrong with an answer to this request: an answer about another task, say.
     fn check(&self, reply: &Self::Reply) -> Result<(), String>;
 }
@@ -69,6 +74,7 @@ pub(crate) trait Reply: Sized + Send {
 #[derive(Clone, Debug)]
 pub(crate) struct GrpcClients {
     pub a2a: A2aServiceClient<GrpcHttp>,
+    pub a2a_v0_3: v0_3::Client,
     pub artifact: ArtifactServiceClient<GrpcHttp>,
 }
 
@@ -159,7 +165,7 @@ fn normalize_page(page: &mut wire::ListTasksResponse) {
 
 macro_rules! operation {
     (
-        $request:ident as $name:literal, $repetition:ident, $proto:path => $reply:ty, $service:ident.$method:ident,
+        $request:ident as $name:literal, $repetition:ident, $proto:path => $reply:ty, $service:ident.$method:ident, $v0_3:expr,
         |$route:ident| $path:expr, |$asked:ident, $answered:ident| $check:expr
     ) => {
         impl Operation for wire::$request {
@@ -168,6 +174,7 @@ macro_rules! operation {
 
             const NAME: &'static str = $name;
             const REPETITION: Repetition = Repetition::$repetition;
+            const V0_3: v0_3::InV0_3<Self, Self::Reply> = $v0_3;
 
             fn tenant_mut(&mut self) -> &mut String {
                 &mut self.tenant
@@ -194,19 +201,19 @@ macro_rules! operation {
 }
 
 operation! {
-    SendMessageRequest as "SendMessage", Asks, a2a::SendMessageRequest => wire::SendMessageResponse, a2a.send_message,
+    SendMessageRequest as "SendMessage", Asks, a2a::SendMessageRequest => wire::SendMessageResponse, a2a.send_message, v0_3::SEND_MESSAGE,
     |_request| Route::new(Method::POST, &["message:send"]),
     |asked, answered| check_sent(asked, answered)
 }
 
 operation! {
-    GetTaskRequest as "GetTask", Safe, a2a::GetTaskRequest => wire::Task, a2a.get_task,
+    GetTaskRequest as "GetTask", Safe, a2a::GetTaskRequest => wire::Task, a2a.get_task, v0_3::GET_TASK,
     |request| Route::new(Method::GET, &["tasks", &request.id]).number("historyLength", request.history_length),
     |asked, answered| same_task(&asked.id, &answered.id)
 }
 
 operation! {
-    ListTasksRequest as "ListTasks", Safe, a2a::ListTasksRequest => wire::ListTasksResponse, a2a.list_tasks,
+    ListTasksRequest as "ListTasks", Safe, a2a::ListTasksRequest => wire::ListTasksResponse, a2a.list_tasks, Err("ListTasks, which the version 0.3 that it speaks does not have"),
     |request| list_route(request),
     |_asked, answered| match answered.tasks.iter().any(|task| task.id.is_empty()) {
         true => Err("a task without an id is in the page".to_owned()),
@@ -215,14 +222,14 @@ operation! {
 }
 
 operation! {
-    CancelTaskRequest as "CancelTask", Safe, a2a::CancelTaskRequest => wire::Task, a2a.cancel_task,
+    CancelTaskRequest as "CancelTask", Safe, a2a::CancelTaskRequest => wire::Task, a2a.cancel_task, v0_3::CANCEL_TASK,
     |request| Route::verb(Method::POST, &["tasks"], &request.id, "cancel"),
     |asked, answered| same_task(&asked.id, &answered.id)
 }
 
 operation! {
     TaskPushNotificationConfig as "CreateTaskPushNotificationConfig", Asks,
-    a2a::TaskPushNotificationConfig => wire::TaskPushNotificationConfig, a2a.create_task_push_notification_config,
+    a2a::TaskPushNotificationConfig => wire::TaskPushNotificationConfig, a2a.create_task_push_notification_config, v0_3::CREATE_PUSH_CONFIG,
     |request| Route::new(Method::POST, &["tasks", &request.task_id, "pushNotificationConfigs"]),
     |asked, answered| same_task_if_named(&asked.task_id, &answered.task_id)
 }
@@ -230,7 +237,7 @@ operation! {
 operation! {
     GetTaskPushNotificationConfigRequest as "GetTaskPushNotificationConfig", Safe,
     a2a::GetTaskPushNotificationConfigRequest => wire::TaskPushNotificationConfig,
-    a2a.get_task_push_notification_config,
+    a2a.get_task_push_notification_config, v0_3::GET_PUSH_CONFIG,
     |request| Route::new(Method::GET, &["tasks", &request.task_id, "pushNotificationConfigs", &request.id]),
     |asked, answered| match asked.id == answered.id {
         true => same_task_if_named(&asked.task_id, &answered.task_id),
@@ -241,7 +248,7 @@ operation! {
 operation! {
     ListTaskPushNotificationConfigsRequest as "ListTaskPushNotificationConfigs", Safe,
     a2a::ListTaskPushNotificationConfigsRequest => wire::ListTaskPushNotificationConfigsResponse,
-    a2a.list_task_push_notification_configs,
+    a2a.list_task_push_notification_configs, v0_3::LIST_PUSH_CONFIGS,
     |request| Route::new(Method::GET, &["tasks", &request.task_id, "pushNotificationConfigs"])
         .number("pageSize", Some(request.page_size).filter(|size| *size != 0))
         .text("pageToken", &request.page_token),
@@ -250,21 +257,21 @@ operation! {
 
 operation! {
     DeleteTaskPushNotificationConfigRequest as "DeleteTaskPushNotificationConfig", Safe,
-    a2a::DeleteTaskPushNotificationConfigRequest => Nothing, a2a.delete_task_push_notification_config,
+    a2a::DeleteTaskPushNotificationConfigRequest => Nothing, a2a.delete_task_push_notification_config, v0_3::DELETE_PUSH_CONFIG,
     |request| Route::new(Method::DELETE, &["tasks", &request.task_id, "pushNotificationConfigs", &request.id]),
     |_asked, _answered| Ok(())
 }
 
 operation! {
     GetExtendedAgentCardRequest as "GetExtendedAgentCard", Safe,
-    a2a::GetExtendedAgentCardRequest => wire::AgentCard, a2a.get_extended_agent_card,
+    a2a::GetExtendedAgentCardRequest => wire::AgentCard, a2a.get_extended_agent_card, v0_3::GET_EXTENDED_CARD,
     |_request| Route::new(Method::GET, &["extendedAgentCard"]),
     |_asked, _answered| Ok(())
 }
 
 operation! {
     ListArtifactVersionsRequest as "ListArtifactVersions", Safe,
-    artifact::ListArtifactVersionsRequest => wire::ListArtifactVersionsResponse, artifact.list_artifact_versions,
+    artifact::ListArtifactVersionsRequest => wire::ListArtifactVersionsResponse, artifact.list_artifact_versions, Err("ListArtifactVersions, which the version 0.3 that it speaks does not have"),
     |request| Route::new(Method::GET, &["tasks", &request.task_id, "artifacts", &request.artifact_id, "versions"])
         .number("pageSize", request.page_size)
         .text("pageToken", &request.page_token),
@@ -273,7 +280,7 @@ operation! {
 
 operation! {
     GetArtifactRequest as "GetArtifact", Safe, artifact::GetArtifactRequest => wire::GetArtifactResponse,
-    artifact.get_artifact,
+    artifact.get_artifact, Err("GetArtifact, which the version 0.3 that it speaks does not have"),
     |request| match request.version {
         None => Route::new(Method::GET, &["tasks", &request.task_id, "artifacts", &request.artifact_id]),
         Some(version) => Route::new(
@@ -346,6 +353,11 @@ impl Opening {
             Self::Send(request) => &mut request.tenant,
             Self::Subscribe(request) => &mut request.tenant,
         }
+    }
+
+    /// Whether the task is wanted without its history.
+    pub fn wants_no_history(&self) -> bool {
+        matches!(self, Self::Send(request) if v0_3::wants_no_history(request))
     }
 
     pub fn json(&self) -> bytes::Bytes {

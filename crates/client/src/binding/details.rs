@@ -1,5 +1,7 @@
 //! Errors of agents, read from each binding's form (§5.4, §9.5, §10.6, §11.6).
 
+pub(crate) mod v0_3;
+
 use std::time::Duration;
 
 use http::StatusCode;

@@ -38,20 +38,20 @@ pub(crate) struct Target {
 /// What is sent and asked for.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub(crate) enum Kind {
-    /// JSON-RPC.
+    /// JSON-RPC, and HTTP+JSON before v1.0.
     Json,
     /// HTTP+JSON.
     A2aJson,
     /// A stream over HTTP+JSON.
     EventStream,
-    /// A stream over JSON-RPC.
-    RpcEventStream,
+    /// A stream over JSON-RPC, and over HTTP+JSON before v1.0.
+    JsonEventStream,
 }
 
 impl Kind {
     fn content_type(self) -> &'static str {
         match self {
-            Self::Json | Self::RpcEventStream => "application/json",
+            Self::Json | Self::JsonEventStream => "application/json",
             Self::A2aJson | Self::EventStream => "application/a2a+json",
         }
     }
@@ -60,7 +60,7 @@ impl Kind {
         match self {
             Self::Json => "application/json",
             Self::A2aJson => "application/a2a+json, application/json",
-            Self::EventStream | Self::RpcEventStream => {
+            Self::EventStream | Self::JsonEventStream => {
                 "text/event-stream, application/a2a+json;q=0.9, application/json;q=0.9"
             }
         }

@@ -1,24 +1,26 @@
 //! gRPC (§10), over the same connections as the others.
 
 use std::error::Error as _;
+use std::fmt;
 use std::sync::Arc;
 
+use futures_util::StreamExt as _;
 use http::{HeaderMap, Uri};
 use hyper_util::client::legacy;
-use longhaul_protobuf::a2a;
+use longhaul_protobuf::ConvertError;
 use longhaul_protobuf::a2a::a2a_service_client::A2aServiceClient;
 use longhaul_protobuf::artifact::artifact_service_client::ArtifactServiceClient;
 use longhaul_protocol::{to_json, wire};
 use tokio::time::timeout_at;
 use tonic::metadata::MetadataMap;
-use tonic::{Code, Extensions, Request, Status, Streaming};
+use tonic::{Code, Extensions, Request, Status};
 
-use super::details;
 use super::exchange::Exchange;
+use super::said::{Dialect, GrpcError, GrpcStream};
 use super::stream::{About, RawItem, RawStream};
 use crate::error::{Cause, ClientError};
 use crate::interceptor::{WireEvent, redacted};
-use crate::operation::{GrpcClients, Opening, Operation, Reply as _};
+use crate::operation::{GrpcClients, Opening, Operation, Reply as _, v0_3};
 use crate::transport::{Deadline, connecting_failed};
 
 /// The metadata in which a server says where its first item is in the task's log.
@@ -27,20 +29,21 @@ const LAST_EVENT_ID: &str = "last-event-id";
 const METHOD: &str = "gRPC";
 
 /// Calls an operation.
-pub(crate) async fn call<O: Operation>(
+pub(crate) async fn call<D: Dialect, O: Operation>(
     exchange: &Exchange<'_>,
     request: O,
     deadline: Deadline,
 ) -> Result<O::Reply, ClientError> {
-    let mut clients = clients(exchange)?;
+    let clients = clients(exchange, exchange.transport.config.answer_bytes_max)?;
     if exchange.log.is_some() {
         log_request(exchange, &to_json(&request));
     }
-    let calling = O::call(&mut clients, with_metadata(request.into(), &exchange.headers, deadline));
-    let answer = timeout_at(deadline.at, calling).await.map_err(|_| deadline.passed(exchange.interface.to_owned()))?;
+    let said = D::grpc(clients, with_metadata(request, &exchange.headers, deadline))?;
+    let answer =
+        timeout_at(deadline.at, said.answer).await.map_err(|_| deadline.passed(exchange.interface.to_owned()))?;
     match answer {
         Ok(answer) => {
-            let reply = O::Reply::from_proto(answer.into_inner()).map_err(|error| exchange.invalid(error.to_string()));
+            let reply = answer.into_inner().map_err(|error| exchange.invalid(error.to_string()));
             exchange.log(&WireEvent::Answer { operation: exchange.operation, status: 0, body: b"" });
             let mut reply = reply?;
             reply.normalize();
@@ -53,7 +56,8 @@ pub(crate) async fn call<O: Operation>(
                 status: code,
                 body: status.message().as_bytes(),
             });
-            Err(refused(status, exchange.interface, exchange.transport.config.answer_bytes_max, deadline))
+            let limits = Limits { bytes_max: exchange.transport.config.answer_bytes_max, deadline };
+            Err(refused(status, exchange.interface, limits, said.error))
         }
     }
 }
@@ -68,17 +72,17 @@ fn log_request(exchange: &Exchange<'_>, body: &[u8]) {
     });
 }
 
-fn clients(exchange: &Exchange<'_>) -> Result<GrpcClients, ClientError> {
+fn clients(exchange: &Exchange<'_>, bytes_max: usize) -> Result<GrpcClients, ClientError> {
     let origin: Uri = origin(exchange.interface).parse().map_err(|error| ClientError::Invalid {
         field: "the interface's URL".to_owned(),
         problem: format!("{:?} is none for gRPC: {error}", exchange.interface),
     })?;
     exchange.transport.check(&origin)?;
-    let bytes_max = exchange.transport.config.answer_bytes_max;
     let http = exchange.transport.grpc();
     let a2a = A2aServiceClient::with_origin(http.clone(), origin.clone()).max_decoding_message_size(bytes_max);
+    let a2a_v0_3 = v0_3::Client::with_origin(http.clone(), origin.clone()).max_decoding_message_size(bytes_max);
     let artifact = ArtifactServiceClient::with_origin(http, origin).max_decoding_message_size(bytes_max);
-    Ok(GrpcClients { a2a, artifact })
+    Ok(GrpcClients { a2a, a2a_v0_3, artifact })
 }
 
 /// A card names a gRPC interface as `host:port`, or as a URL. What has no scheme is taken to be encrypted unless it is this
@@ -106,8 +110,16 @@ fn with_metadata<T>(message: T, headers: &HeaderMap, deadline: Deadline) -> Requ
     request
 }
 
+/// What an answer had to keep to.
+#[derive(Clone, Copy, Debug)]
+struct Limits {
+    bytes_max: usize,
+    deadline: Deadline,
+}
+
 /// The kind of error that a status is.
-fn refused(status: Status, whom: &str, bytes_max: usize, deadline: Deadline) -> ClientError {
+fn refused(status: Status, whom: &str, limits: Limits, read: GrpcError) -> ClientError {
+    let Limits { bytes_max, deadline } = limits;
     let whom = whom.to_owned();
     let local = status.source().is_some();
     match status.code() {
@@ -122,7 +134,7 @@ fn refused(status: Status, whom: &str, bytes_max: usize, deadline: Deadline) -> 
         _ if status.details().is_empty() && is_framing(&status) => {
             ClientError::InvalidAnswer { whom, what: status.message().to_owned() }
         }
-        _ => ClientError::Agent(details::from_grpc(&status)),
+        _ => ClientError::Agent(read(&status)),
     }
 }
 
@@ -154,55 +166,49 @@ fn of_transport(status: Status, whom: String) -> ClientError {
 }
 
 /// Opens a stream.
-pub(crate) async fn open(
+pub(crate) async fn open_stream<D: Dialect>(
     exchange: Exchange<'_>,
     opening: Opening,
     deadline: Deadline,
 ) -> Result<RawStream, ClientError> {
-    let mut client = clients(&exchange)?.a2a.max_decoding_message_size(exchange.transport.config.event_bytes_max);
+    let bytes_max = exchange.transport.config.event_bytes_max;
+    let clients = clients(&exchange, bytes_max)?;
     if exchange.log.is_some() {
         log_request(&exchange, &opening.json());
     }
     // A stream outlives the deadline of its opening, so the server is not told of it.
     let metadata = MetadataMap::from_headers(exchange.headers.clone());
-    let calling = async {
-        match opening {
-            Opening::Send(request) => {
-                let request = Request::from_parts(metadata, Extensions::new(), a2a::SendMessageRequest::from(*request));
-                client.send_streaming_message(request).await
-            }
-            Opening::Subscribe(request) => {
-                let request =
-                    Request::from_parts(metadata, Extensions::new(), a2a::SubscribeToTaskRequest::from(request));
-                client.subscribe_to_task(request).await
-            }
-        }
-    };
-    let opened = timeout_at(deadline.at, calling).await.map_err(|_| deadline.passed(exchange.interface.to_owned()))?;
-    let bytes_max = exchange.transport.config.event_bytes_max;
-    let answer = opened.map_err(|status| refused(status, exchange.interface, bytes_max, deadline))?;
+    let said = D::grpc_stream(clients, Request::from_parts(metadata, Extensions::new(), opening));
+    let opened =
+        timeout_at(deadline.at, said.answer).await.map_err(|_| deadline.passed(exchange.interface.to_owned()))?;
+    let limits = Limits { bytes_max, deadline };
+    let answer = opened.map_err(|status| refused(status, exchange.interface, limits, said.error))?;
     let sequence = answer.metadata().get(LAST_EVENT_ID).and_then(|id| id.to_str().ok()).and_then(|id| id.parse().ok());
     let about = About::of(&exchange);
-    let items = GrpcItems { stream: answer.into_inner(), sequence, bytes_max, deadline };
+    let items = GrpcItems { stream: answer.into_inner(), sequence, limits, error: said.error };
     Ok(RawStream::of_grpc(items, about))
 }
 
 /// The items of a stream over gRPC.
-#[derive(Debug)]
 pub(super) struct GrpcItems {
-    stream: Streaming<a2a::StreamResponse>,
+    stream: GrpcStream,
     /// Where the next item is in the task's log: gRPC has no place for an id beside an item, but sequences have no gaps.
     sequence: Option<u64>,
-    bytes_max: usize,
-    deadline: Deadline,
+    limits: Limits,
+    error: GrpcError,
+}
+
+impl fmt::Debug for GrpcItems {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("GrpcItems").field("sequence", &self.sequence).finish_non_exhaustive()
+    }
 }
 
 impl GrpcItems {
     pub async fn next(&mut self, about: &About) -> Option<Result<RawItem, ClientError>> {
-        let payload = match self.stream.message().await {
-            Ok(None) => return None,
-            Err(status) => return Some(Err(refused(status, &about.whom, self.bytes_max, self.deadline))),
-            Ok(Some(payload)) => payload,
+        let payload = match self.stream.next().await? {
+            Err(status) => return Some(Err(refused(status, &about.whom, self.limits, self.error))),
+            Ok(payload) => payload,
         };
         let id = self.sequence.map(|sequence| Arc::from(sequence.to_string()));
         self.sequence = self.sequence.map(|sequence| sequence.saturating_add(1));
@@ -210,8 +216,12 @@ impl GrpcItems {
     }
 }
 
-fn read(payload: a2a::StreamResponse, id: Option<Arc<str>>, about: &About) -> Result<RawItem, ClientError> {
-    let mut payload = wire::StreamResponse::from_proto(payload).map_err(|error| about.invalid(error.to_string()))?;
+fn read(
+    payload: Result<wire::StreamResponse, ConvertError>,
+    id: Option<Arc<str>>,
+    about: &About,
+) -> Result<RawItem, ClientError> {
+    let mut payload = payload.map_err(|error| about.invalid(error.to_string()))?;
     if about.log.is_some() {
         about.item(id.as_deref(), &to_json(&payload));
     }
@@ -219,7 +229,7 @@ fn read(payload: a2a::StreamResponse, id: Option<Arc<str>>, about: &About) -> Re
         return Err(about.invalid("an item of the stream holds no task, message or update".to_owned()));
     }
     payload.normalize();
-    Ok(RawItem { id, payload })
+    Ok(RawItem::new(id, payload))
 }
 
 #[cfg(test)]

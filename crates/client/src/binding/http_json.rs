@@ -1,14 +1,14 @@
 //! HTTP+JSON (§11): routes, bodies, errors.
 
-use bytes::Bytes;
 use http::{Method, StatusCode};
-use longhaul_protocol::to_json;
+use longhaul_protocol::wire;
 use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, utf8_percent_encode};
 
-use super::details;
-use super::exchange::{Exchange, Kind, Target};
+use super::exchange::{Exchange, Target};
+use super::said::{HttpCall, HttpError};
+use super::stream::{Framing, RawStream, Reading};
 use crate::error::ClientError;
-use crate::operation::{Opening, Operation, Reply};
+use crate::operation::Reply;
 use crate::transport::{Deadline, http_error};
 
 /// What a path segment or a query value holds as it is.
@@ -78,44 +78,53 @@ impl Route {
         }
     }
 
-    fn has_body(&self) -> bool {
+    /// Whether the request has a body.
+    pub fn has_body(&self) -> bool {
         self.method == Method::POST
     }
 }
 
 /// Calls an operation.
-pub(crate) async fn call<O: Operation>(
+pub(crate) async fn call<R: Reply>(
     exchange: &Exchange<'_>,
-    request: &O,
-    tenant: &str,
+    said: HttpCall<R>,
     deadline: Deadline,
-) -> Result<O::Reply, ClientError> {
-    let route = request.route();
-    let url = route.url(exchange.interface, tenant);
-    let body = if route.has_body() { to_json(request) } else { Bytes::new() };
-    let target = Target { method: route.method, url, kind: Kind::A2aJson };
-    let answer = exchange.whole(target, body, deadline).await?;
+) -> Result<R, ClientError> {
+    let url = said.route.url(exchange.interface, &said.tenant);
+    let target = Target { method: said.route.method, url, kind: said.kind };
+    let answer = exchange.whole(target, said.body, deadline).await?;
     if !answer.status.is_success() {
-        return Err(refused(exchange.interface, answer.status, &answer.headers, &answer.body));
+        return Err(refused(exchange.interface, answer.status, &answer.headers, &answer.body, said.error));
     }
-    let mut reply = O::Reply::from_json(&answer.body).map_err(|error| exchange.invalid(error.to_string()))?;
+    let mut reply = (said.answer)(&answer.body).map_err(|error| exchange.invalid(error.to_string()))?;
     reply.normalize();
     Ok(reply)
 }
 
 /// The error that an answer which is no success is.
-pub(super) fn refused(whom: &str, status: StatusCode, headers: &http::HeaderMap, body: &[u8]) -> ClientError {
-    match details::from_status_json(body, status) {
+pub(super) fn refused(
+    whom: &str,
+    status: StatusCode,
+    headers: &http::HeaderMap,
+    body: &[u8],
+    read: HttpError,
+) -> ClientError {
+    match read(body, status) {
         Some(error) if !matches!(status, StatusCode::UNAUTHORIZED | StatusCode::FORBIDDEN) => ClientError::Agent(error),
         _ => http_error(whom, status, headers, body),
     }
 }
 
-/// Where a stream is opened.
-pub(crate) fn opening(interface: &str, tenant: &str, opening: &Opening) -> (Target, Bytes) {
-    let route = opening.route();
-    let body = if route.has_body() { opening.json() } else { Bytes::new() };
-    (Target { url: route.url(interface, tenant), method: route.method, kind: Kind::EventStream }, body)
+/// Opens a stream.
+pub(crate) async fn open_stream(
+    exchange: Exchange<'_>,
+    said: HttpCall<wire::StreamResponse>,
+    deadline: Deadline,
+) -> Result<RawStream, ClientError> {
+    let url = said.route.url(exchange.interface, &said.tenant);
+    let target = Target { url, method: said.route.method, kind: said.kind };
+    let reading = Reading { item: said.answer, framing: Framing::None { error: said.error } };
+    RawStream::open(exchange, target, said.body, reading, deadline).await
 }
 
 #[cfg(test)]

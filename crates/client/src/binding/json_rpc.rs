@@ -2,15 +2,16 @@
 
 use bytes::{BufMut as _, Bytes, BytesMut};
 use http::{Method, StatusCode};
-use longhaul_protocol::to_json;
+use longhaul_protocol::wire;
 use serde::Deserialize;
 use serde_json::Value;
 use serde_json::value::RawValue;
 
-use super::details;
 use super::exchange::{Exchange, Kind, Target};
+use super::said::{RpcCall, RpcError};
+use super::stream::{Framing, RawStream, Reading};
 use crate::error::{AgentError, ClientError};
-use crate::operation::{Opening, Operation, Reply};
+use crate::operation::Reply;
 use crate::transport::{Deadline, http_error};
 
 /// The id of a request. Each has a connection, or a stream of one, to itself, so they need not differ much; but an answer that
@@ -53,7 +54,7 @@ pub(crate) enum Held<'a> {
 /// # Errors
 ///
 /// What is wrong with it.
-pub(crate) fn open<'a>(json: &'a [u8], id: &str) -> Result<Held<'a>, String> {
+pub(crate) fn open<'a>(json: &'a [u8], id: &str, read: RpcError) -> Result<Held<'a>, String> {
     let envelope: Envelope<'a> =
         serde_json::from_slice(json).map_err(|error| format!("it is no JSON-RPC response: {error}"))?;
     let error = envelope.error.filter(|error| !error.is_null());
@@ -63,7 +64,7 @@ pub(crate) fn open<'a>(json: &'a [u8], id: &str) -> Result<Held<'a>, String> {
         return Err(format!("it answers request {answered}, not {id:?}"));
     }
     match (error, envelope.result) {
-        (Some(error), _) => match details::from_json_rpc(&error) {
+        (Some(error), _) => match read(&error) {
             Some(error) => Ok(Held::Error(error)),
             None => Err("its error has no code".to_owned()),
         },
@@ -74,22 +75,22 @@ pub(crate) fn open<'a>(json: &'a [u8], id: &str) -> Result<Held<'a>, String> {
 }
 
 /// Calls an operation.
-pub(crate) async fn call<O: Operation>(
+pub(crate) async fn call<R: Reply>(
     exchange: &Exchange<'_>,
-    request: &O,
+    said: RpcCall<R>,
     deadline: Deadline,
-) -> Result<O::Reply, ClientError> {
+) -> Result<R, ClientError> {
     let id = new_id();
     let target = Target { method: Method::POST, url: exchange.interface.to_owned(), kind: Kind::Json };
-    let answer = exchange.whole(target, body(O::NAME, &to_json(request), &id), deadline).await?;
-    let held = open(&answer.body, &id);
+    let answer = exchange.whole(target, body(said.method, &said.params, &id), deadline).await?;
+    let held = open(&answer.body, &id, said.error);
     if !answer.status.is_success() {
         return Err(refused(exchange.interface, answer.status, &answer.headers, &answer.body, held));
     }
     match held.map_err(|what| exchange.invalid(what))? {
         Held::Error(error) => Err(ClientError::Agent(error)),
         Held::Result(result) => {
-            let mut reply = O::Reply::from_json(result).map_err(|error| exchange.invalid(error.to_string()))?;
+            let mut reply = (said.result)(result).map_err(|error| exchange.invalid(error.to_string()))?;
             reply.normalize();
             Ok(reply)
         }
@@ -112,16 +113,27 @@ pub(super) fn refused(
     }
 }
 
-/// Where a stream is opened, with what, and the id of the request.
-pub(crate) fn opening(interface: &str, opening: &Opening) -> (Target, Bytes, String) {
+/// Opens a stream.
+pub(crate) async fn open_stream(
+    exchange: Exchange<'_>,
+    said: RpcCall<wire::StreamResponse>,
+    deadline: Deadline,
+) -> Result<RawStream, ClientError> {
     let id = new_id();
-    let target = Target { method: Method::POST, url: interface.to_owned(), kind: Kind::RpcEventStream };
-    (target, body(opening.name(), &opening.json(), &id), id)
+    let target = Target { method: Method::POST, url: exchange.interface.to_owned(), kind: Kind::JsonEventStream };
+    let body = body(said.method, &said.params, &id);
+    let reading = Reading { item: said.result, framing: Framing::JsonRpc { id, error: said.error } };
+    RawStream::open(exchange, target, body, reading, deadline).await
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::binding::details::from_json_rpc;
+
+    fn open<'a>(json: &'a [u8], id: &str) -> Result<Held<'a>, String> {
+        super::open(json, id, from_json_rpc)
+    }
 
     #[test]
     fn an_answer_to_another_request_is_none() {

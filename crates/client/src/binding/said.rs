@@ -1,10 +1,11 @@
 //! A call in the words of one version of the protocol, for the bindings to send.
 
 use std::fmt;
+use std::pin::Pin;
 
 use bytes::Bytes;
+use futures_core::Stream;
 use futures_util::future::BoxFuture;
-use futures_util::stream::BoxStream;
 use http::StatusCode;
 use longhaul_protobuf::ConvertError;
 use longhaul_protocol::json::JsonError;
@@ -51,7 +52,8 @@ pub(crate) struct HttpCall<R> {
 /// What gRPC answers.
 pub(crate) type GrpcAnswer<R> = BoxFuture<'static, Result<Response<R>, Status>>;
 /// The items of a stream over gRPC, each as it was read.
-pub(crate) type GrpcStream = BoxStream<'static, Result<Result<wire::StreamResponse, ConvertError>, Status>>;
+pub(crate) type GrpcStream =
+    Pin<Box<dyn Stream<Item = Result<Result<wire::StreamResponse, ConvertError>, Status>> + Send + Sync>>;
 
 /// A call over gRPC, which goes out when the answer is polled.
 pub(crate) struct GrpcCall<R> {

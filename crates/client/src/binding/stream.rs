@@ -11,7 +11,8 @@ use tokio::time::timeout;
 
 use super::exchange::{Exchange, Target};
 use super::grpc::GrpcItems;
-use super::{details, http_json, json_rpc};
+use super::said::{HttpError, Read, RpcError};
+use super::{http_json, json_rpc};
 use crate::error::ClientError;
 use crate::interceptor::{WireEvent, WireLog};
 use crate::operation::Reply as _;
@@ -27,6 +28,38 @@ pub(crate) struct RawItem {
     /// Where it is in the log of the task, for a server that says so.
     pub id: Option<Arc<str>>,
     pub payload: wire::StreamResponse,
+    /// Whether it is what a stream begins with: the task as it stood, or else nothing was told of that.
+    pub is_first: bool,
+}
+
+impl RawItem {
+    /// An item, somewhere in its stream.
+    pub fn new(id: Option<Arc<str>>, payload: wire::StreamResponse) -> Self {
+        Self { id, payload, is_first: false }
+    }
+
+    fn task_mut(&mut self) -> Option<&mut wire::Task> {
+        match &mut self.payload.payload {
+            Some(wire::StreamResponsePayload::Task(task)) => Some(task),
+            _ => None,
+        }
+    }
+}
+
+/// How the items of a stream over HTTP are read.
+#[derive(Debug)]
+pub(crate) struct Reading {
+    pub item: Read<wire::StreamResponse>,
+    pub framing: Framing,
+}
+
+/// What items are in, and errors instead of them.
+#[derive(Debug)]
+pub(crate) enum Framing {
+    /// That of JSON-RPC, with the id of the request.
+    JsonRpc { id: String, error: RpcError },
+    /// Nothing: an error is told by its members.
+    None { error: HttpError },
 }
 
 /// A stream over one connection.
@@ -34,6 +67,30 @@ pub(crate) struct RawItem {
 pub(crate) struct RawStream {
     source: Source,
     about: About,
+    beginning: Beginning,
+    /// The task as it stands, to be handed on before anything else.
+    snapshot: Option<wire::Task>,
+    history: History,
+}
+
+/// How far a stream has begun.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+enum Beginning {
+    /// Nothing came.
+    Due,
+    /// The snapshot came, for which the agent was asked beside the stream. It may be that the stream begins with one too.
+    Asked,
+    /// What comes is new.
+    Over,
+}
+
+/// What of a task's history is handed on.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+enum History {
+    /// What came.
+    AsItCame,
+    /// Nothing.
+    None,
 }
 
 #[derive(Debug)]
@@ -56,7 +113,12 @@ pub(super) struct About {
 
 impl About {
     pub fn of(exchange: &Exchange<'_>) -> Self {
-        Self { operation: exchange.operation, whom: exchange.interface.to_owned(), log: exchange.log.clone(), _lane: exchange.transport.lane.clone() }
+        Self {
+            operation: exchange.operation,
+            whom: exchange.interface.to_owned(),
+            log: exchange.log.clone(),
+            _lane: exchange.transport.lane.clone(),
+        }
     }
 
     pub fn item(&self, id: Option<&str>, body: &[u8]) {
@@ -74,8 +136,7 @@ impl About {
 struct Sse {
     body: Incoming,
     parser: SseParser,
-    /// The id of the request, for JSON-RPC.
-    request_id: Option<String>,
+    reading: Reading,
     silence_max: std::time::Duration,
     /// Why nothing more can be read, once the events before it are handed on.
     failed: Option<SseError>,
@@ -83,7 +144,23 @@ struct Sse {
 
 impl RawStream {
     pub(super) fn of_grpc(items: GrpcItems, about: About) -> Self {
-        Self { source: Source::Grpc(Box::new(items)), about }
+        Self::new(Source::Grpc(Box::new(items)), about)
+    }
+
+    fn new(source: Source, about: About) -> Self {
+        Self { source, about, beginning: Beginning::Due, snapshot: None, history: History::AsItCame }
+    }
+
+    /// The same stream, which begins with this.
+    #[must_use]
+    pub fn behind(self, snapshot: wire::Task) -> Self {
+        Self { snapshot: Some(snapshot), ..self }
+    }
+
+    /// The same stream, with tasks that have no history.
+    #[must_use]
+    pub fn without_history(self) -> Self {
+        Self { history: History::None, ..self }
     }
 
     /// Opens a stream over HTTP.
@@ -91,7 +168,7 @@ impl RawStream {
         exchange: Exchange<'_>,
         target: Target,
         body: Bytes,
-        request_id: Option<String>,
+        reading: Reading,
         deadline: Deadline,
     ) -> Result<Self, ClientError> {
         let about = About::of(&exchange);
@@ -106,11 +183,11 @@ impl RawStream {
             let sse = Sse {
                 body: answer.into_body(),
                 parser: SseParser::new(limits),
-                request_id,
+                reading,
                 silence_max: config.stream_silence_max,
                 failed: None,
             };
-            return Ok(Self { source: Source::Sse(Box::new(sse)), about });
+            return Ok(Self::new(Source::Sse(Box::new(sse)), about));
         }
         let (head, body) = answer.into_parts();
         let body = exchange.transport.read(body, config.answer_bytes_max, exchange.interface, deadline).await?;
@@ -120,14 +197,15 @@ impl RawStream {
             body: &body,
         });
         if head.status.is_success() {
-            let payload = about.payload(&body, request_id.as_deref())?;
-            return Ok(Self { source: Source::Single(Some(Box::new(RawItem { id: None, payload }))), about });
+            let payload = about.payload(&body, &reading)?;
+            return Ok(Self::new(Source::Single(Some(Box::new(RawItem::new(None, payload)))), about));
         }
-        Err(match request_id {
-            Some(id) => {
-                json_rpc::refused(exchange.interface, head.status, &head.headers, &body, json_rpc::open(&body, &id))
+        let (whom, status, headers) = (exchange.interface, head.status, &head.headers);
+        Err(match reading.framing {
+            Framing::JsonRpc { id, error } => {
+                json_rpc::refused(whom, status, headers, &body, json_rpc::open(&body, &id, error))
             }
-            None => http_json::refused(exchange.interface, head.status, &head.headers, &body),
+            Framing::None { error } => http_json::refused(whom, status, headers, &body, error),
         })
     }
 
@@ -141,6 +219,31 @@ impl RawStream {
     ///
     /// A dropped future loses nothing.
     pub async fn next(&mut self) -> Option<Result<RawItem, ClientError>> {
+        if let Some(task) = self.snapshot.take() {
+            self.beginning = Beginning::Asked;
+            let payload = wire::StreamResponse { payload: Some(wire::StreamResponsePayload::Task(task)) };
+            return Some(Ok(RawItem { is_first: true, ..RawItem::new(None, payload) }));
+        }
+        let next = self.come().await;
+        next.map(|next| next.map(|item| self.placed(item)))
+    }
+
+    fn placed(&mut self, mut item: RawItem) -> RawItem {
+        if self.history == History::None
+            && let Some(task) = item.task_mut()
+        {
+            task.history.clear();
+        }
+        item.is_first = match self.beginning {
+            Beginning::Due => true,
+            Beginning::Asked => item.task_mut().is_some(),
+            Beginning::Over => false,
+        };
+        self.beginning = Beginning::Over;
+        item
+    }
+
+    async fn come(&mut self) -> Option<Result<RawItem, ClientError>> {
         let next = match &mut self.source {
             Source::Single(item) => item.take().map(|item| Ok(*item)),
             Source::Sse(sse) => sse.next(&self.about).await,
@@ -163,7 +266,7 @@ impl Sse {
         loop {
             for event in self.parser.by_ref() {
                 if !event.data.is_empty() {
-                    return Some(about.read(&event, self.request_id.as_deref()));
+                    return Some(about.read(&event, &self.reading));
                 }
             }
             if let Some(error) = self.failed {
@@ -188,32 +291,37 @@ impl Sse {
 }
 
 impl About {
-    fn read(&self, event: &SseEvent, request_id: Option<&str>) -> Result<RawItem, ClientError> {
+    fn read(&self, event: &SseEvent, reading: &Reading) -> Result<RawItem, ClientError> {
         self.item(event.id.as_deref(), &event.data);
-        let payload = self.payload(&event.data, request_id)?;
-        Ok(RawItem { id: event.id.clone(), payload })
+        let payload = self.payload(&event.data, reading)?;
+        Ok(RawItem::new(event.id.clone(), payload))
     }
 
     /// Takes an item out of its envelope.
-    fn payload(&self, json: &[u8], request_id: Option<&str>) -> Result<wire::StreamResponse, ClientError> {
-        let json = match request_id {
-            Some(id) => match json_rpc::open(json, id).map_err(|what| self.invalid(what))? {
-                json_rpc::Held::Result(result) => result,
-                json_rpc::Held::Error(error) => return Err(ClientError::Agent(error)),
-            },
-            None => json,
+    fn payload(&self, json: &[u8], reading: &Reading) -> Result<wire::StreamResponse, ClientError> {
+        let read = match &reading.framing {
+            Framing::JsonRpc { id, error } => {
+                match json_rpc::open(json, id, *error).map_err(|what| self.invalid(what))? {
+                    json_rpc::Held::Result(result) => (reading.item)(result),
+                    json_rpc::Held::Error(error) => return Err(ClientError::Agent(error)),
+                }
+            }
+            Framing::None { .. } => (reading.item)(json),
         };
-        let mut item = wire::StreamResponse::from_json(json)
-            .map_err(|error| self.invalid(format!("an item of the stream: {error}")))?;
-        if item.payload.is_none() {
-            // Over HTTP+JSON an error has no envelope that tells it from an item.
-            return Err(match details::from_status_json(json, http::StatusCode::OK) {
-                Some(error) => ClientError::Agent(error),
-                None => self.invalid("an item of the stream holds no task, message or update".to_owned()),
-            });
-        }
-        item.normalize();
-        Ok(item)
+        let problem = match read {
+            Ok(mut item) if item.payload.is_some() => {
+                item.normalize();
+                return Ok(item);
+            }
+            Ok(_) => "an item of the stream holds no task, message or update".to_owned(),
+            Err(error) => format!("an item of the stream: {error}"),
+        };
+        // Over HTTP+JSON an error has no envelope that tells it from an item.
+        let told = match &reading.framing {
+            Framing::JsonRpc { .. } => None,
+            Framing::None { error } => error(json, http::StatusCode::OK),
+        };
+        Err(told.map_or_else(|| self.invalid(problem), ClientError::Agent))
     }
 
     pub fn broken(&self, source: crate::error::Cause) -> ClientError {

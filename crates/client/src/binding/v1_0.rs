@@ -74,7 +74,7 @@ impl Dialect for V1_0 {
                     client.subscribe_to_task(Request::from_parts(metadata, extensions, request)).await?
                 }
             };
-            Ok(opened.map(|items| items.map(|item| item.map(wire::StreamResponse::from_proto)).boxed()))
+            Ok(opened.map(|items| Box::pin(items.map(|item| item.map(wire::StreamResponse::from_proto))) as _))
         };
         GrpcCall { answer: answer.boxed(), error: details::from_grpc }
     }

@@ -116,8 +116,11 @@ fn examine(
 /// The highest version that may be spoken to an interface.
 fn version_for(declared: &str, allowed: &[ProtocolVersion]) -> Result<ProtocolVersion, String> {
     let version = declared_version(declared).ok_or_else(|| format!("{} is no version", shown(declared)))?;
-    let spoken = allowed.iter().copied().filter(|spoken| spoken.is_served_by(version)).max();
-    spoken.ok_or_else(|| format!("it speaks {version}, which is not allowed"))
+    let allowed = allowed.iter().copied().filter(|allowed| allowed.is_served_by(version)).max();
+    match allowed.ok_or_else(|| format!("it speaks {version}, which is not allowed"))? {
+        allowed if allowed.is_spoken() => Ok(allowed),
+        allowed => Err(format!("this client does not speak {allowed}")),
+    }
 }
 
 /// A version that is not given is 0.3 (A2A §3.6.2).

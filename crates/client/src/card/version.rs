@@ -26,6 +26,12 @@ impl ProtocolVersion {
     /// The last version before 1.0.
     pub const V0_3: Self = Self { major: 0, minor: 3 };
 
+    /// Whether this client can speak it: drafts before 0.3 it can't.
+    #[must_use]
+    pub fn is_spoken(self) -> bool {
+        self >= Self::V0_3
+    }
+
     /// Whether an interface that declares `declared` can be spoken to in this version: it has the same major and not a smaller
     /// minor. Before 1.0 each minor stands for itself.
     #[must_use]

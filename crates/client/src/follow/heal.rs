@@ -47,7 +47,7 @@ impl EventStream {
                 self.sent(answer?)
             }
             Link::Open(open) => match open.next(judged_again).await {
-                Next::Item { item, is_first } => self.take(item, is_first),
+                Next::Item { item } => self.take(item),
                 Next::Broken { error, items, since } => self.broke(error, items, since),
                 Next::Closed { items } => self.closed_by_agent(items),
                 Next::Silent => {

@@ -62,10 +62,18 @@ impl Route {
         }
     }
 
-    /// What to prefer of the card, to come by the same binding again.
+    /// What to prefer of the card, to come by the same binding again. The version is allowed that was spoken, besides the
+    /// default; an older one is still spoken only to an agent that has nothing later.
     #[must_use]
     pub fn preference(&self) -> Preference {
-        Preference { bindings: self.binding.parse().into_iter().collect(), ..Preference::default() }
+        let mut preference =
+            Preference { bindings: self.binding.parse().into_iter().collect(), ..Preference::default() };
+        if let Ok(version) = self.protocol_version.parse()
+            && !preference.versions.contains(&version)
+        {
+            preference.versions.push(version);
+        }
+        preference
     }
 }
 

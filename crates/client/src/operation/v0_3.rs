@@ -123,19 +123,17 @@ pub(super) const CREATE_PUSH_CONFIG: InV0_3<wire::TaskPushNotificationConfig, wi
         settle: as_it_is,
     });
 
-pub(super) const GET_PUSH_CONFIG: InV0_3<
-    wire::GetTaskPushNotificationConfigRequest,
-    wire::TaskPushNotificationConfig,
-> = Ok(Forms {
-    method: "tasks/pushNotificationConfig/get",
-    params: to_json::<json_rpc::PushNotificationConfigParams, _>,
-    result: from_json::<json_rpc::TaskPushNotificationConfig, _>,
-    route: |request| Route::new(Method::GET, &["v1", "tasks", &request.task_id, PUSH_CONFIGS, &request.id]),
-    body: no_body,
-    answer: from_json::<proto::TaskPushNotificationConfig, _>,
-    grpc: over_grpc!(GetTaskPushNotificationConfigRequest => get_task_push_notification_config),
-    settle: as_it_is,
-});
+pub(super) const GET_PUSH_CONFIG: InV0_3<wire::GetTaskPushNotificationConfigRequest, wire::TaskPushNotificationConfig> =
+    Ok(Forms {
+        method: "tasks/pushNotificationConfig/get",
+        params: to_json::<json_rpc::PushNotificationConfigParams, _>,
+        result: from_json::<json_rpc::TaskPushNotificationConfig, _>,
+        route: |request| Route::new(Method::GET, &["v1", "tasks", &request.task_id, PUSH_CONFIGS, &request.id]),
+        body: no_body,
+        answer: from_json::<proto::TaskPushNotificationConfig, _>,
+        grpc: over_grpc!(GetTaskPushNotificationConfigRequest => get_task_push_notification_config),
+        settle: as_it_is,
+    });
 
 pub(super) const LIST_PUSH_CONFIGS: InV0_3<
     wire::ListTaskPushNotificationConfigsRequest,

@@ -85,7 +85,10 @@ mod tests {
         assert_eq!(http(r#"{"message": "Task not found"}"#, 404), Some(ErrorCode::TaskNotFound));
         assert_eq!(http(r#"{"message": "done"}"#, 409), Some(ErrorCode::TaskNotCancelable));
         assert_eq!(http(r#"{"message": "what?"}"#, 422), Some(ErrorCode::InvalidArgument));
-        assert_eq!(http(r#"{"message": "x", "error": "a.b.TaskNotCancelableError"}"#, 400), Some(ErrorCode::TaskNotCancelable));
+        assert_eq!(
+            http(r#"{"message": "x", "error": "a.b.TaskNotCancelableError"}"#, 400),
+            Some(ErrorCode::TaskNotCancelable)
+        );
         let read = from_grpc(&tonic::Status::not_found("TaskNotFoundError: gone"));
         assert_eq!((read.code, read.error.message.as_str()), (Some(ErrorCode::TaskNotFound), "gone"));
         assert_eq!(from_grpc(&tonic::Status::unavailable("down")).code, Some(ErrorCode::Unavailable));
@@ -93,7 +96,9 @@ mod tests {
 
     #[test]
     fn a_body_of_something_else_is_no_error_of_an_agent() {
-        for body in ["<html>", "{}", "[]", "", r#"{"message": "Bad Gateway"}"#, r#"{"message": {"role": "ROLE_AGENT"}}"#] {
+        for body in
+            ["<html>", "{}", "[]", "", r#"{"message": "Bad Gateway"}"#, r#"{"message": {"role": "ROLE_AGENT"}}"#]
+        {
             assert!(from_http_json(body.as_bytes(), StatusCode::BAD_GATEWAY).is_none(), "{body}");
         }
     }

@@ -32,7 +32,7 @@ pub(super) fn stream(clients: GrpcClients, opening: Request<Opening>) -> GrpcCal
                 client.task_subscription(Request::from_parts(metadata, extensions, request)).await?
             }
         };
-        Ok(opened.map(|items| items.map(|item| item.map(a2a_v0_3::StreamResponse::into_v1)).boxed()))
+        Ok(opened.map(|items| Box::pin(items.map(|item| item.map(a2a_v0_3::StreamResponse::into_v1))) as _))
     };
     GrpcCall { answer: answer.boxed(), error: from_grpc }
 }
