@@ -67,7 +67,7 @@ impl Grpc {
     }
 
     pub async fn answer(&self, request: HttpRequest<Incoming>) -> HttpResponse<Body> {
-        let request = self.below_the_prefix(request).map(|body| LimitedBody::new(body, self.body_bytes_max));
+        let request = self.below_the_prefix(request);
         let mut path = request.uri().path().split('/').skip(1);
         let (service, method) = (path.next().unwrap_or_default(), path.next().unwrap_or_default());
         let Some(service) = Service::of(service) else {
@@ -83,6 +83,7 @@ impl Grpc {
             }
         };
         self.requests.count(version.into(), Transport::Grpc, operation);
+        let request = request.map(|body| LimitedBody::new(body, self.body_bytes_max, service.error()));
         // The services are always ready, and their errors can't happen.
         let answer = match service {
             Service::A2a => self.a2a.clone().call(request).await,
@@ -97,17 +98,14 @@ impl Grpc {
 
     /// The version of a request. The messages of the old package are of v0.3, so it says all by itself.
     fn version_of(&self, service: Service, headers: &HeaderMap) -> Result<Version, Status> {
-        match service {
+        let chosen = match service {
             Service::A2a | Service::Artifacts => {
                 let parameters = Parameters::from_headers(headers);
-                let allowed = self.versions.require_v1_0(parameters.asked(), "this package");
-                allowed.map(|()| Version::V1_0).map_err(|error| status::encode(&error))
+                self.versions.require_v1_0(parameters.asked(), "this package").map(|()| Version::V1_0)
             }
-            Service::Older => {
-                let asked = Asked::Known(Version::V0_3);
-                self.versions.choose(asked).map_err(|error| status::encode_v0_3(&error))
-            }
-        }
+            Service::Older => self.versions.choose(Asked::Known(Version::V0_3)),
+        };
+        chosen.map_err(|error| service.error()(&error))
     }
 }
 
@@ -126,6 +124,14 @@ impl Service {
             "longhaul.v1.ArtifactService" => Some(Self::Artifacts),
             "a2a.v1.A2AService" => Some(Self::Older),
             _ => None,
+        }
+    }
+
+    /// How it tells errors.
+    fn error(self) -> fn(&A2aError) -> Status {
+        match self {
+            Self::A2a | Self::Artifacts => status::encode,
+            Self::Older => status::encode_v0_3,
         }
     }
 }

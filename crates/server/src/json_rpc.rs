@@ -14,7 +14,7 @@ use crate::body::Body;
 use crate::operation::Stream;
 use crate::parameters::Parameters;
 use crate::requests::{Operation, Spoken, Transport};
-use crate::route::{App, JSON, event_stream, in_version, json_answer};
+use crate::route::{App, JSON, event_answer, event_stream, in_version, json_answer};
 use crate::sse::{Envelope, Then};
 use crate::version::Version;
 
@@ -79,6 +79,8 @@ pub(crate) async fn answer(app: &App, parameters: Parameters, body: Result<Bytes
         Ok(Answer::Stream(stream)) => {
             in_version(version, event_stream(app, stream, Box::new(RpcEnvelope { id, version })))
         }
+        // The clients of v0.3 read no other answer to what would have been a stream.
+        Err(error) if version == Version::V0_3 && parameters.takes_only_events => error_event(version, &id, &error),
         Err(error) => error_answer(version, &id, &error),
     }
 }
@@ -254,12 +256,28 @@ fn put_error(version: Version, id: &[u8], error: &A2aError, out: &mut BytesMut) 
 fn error_answer(version: Version, id: &[u8], error: &A2aError) -> Response<Body> {
     let mut out = BytesMut::new();
     put_error(version, id, error, &mut out);
-    let status = match error.code {
-        ErrorCode::TooLarge | ErrorCode::ResourceExhausted | ErrorCode::Unavailable => error.code.row().http,
-        _ => StatusCode::OK.as_u16(),
-    };
-    let status = StatusCode::from_u16(status).unwrap_or(StatusCode::OK);
-    in_version(version, crate::route::with_retry_after(json_answer(status, JSON, out.freeze()), error))
+    let answer = json_answer(status_of(error), JSON, out.freeze());
+    in_version(version, crate::route::with_retry_after(answer, error))
+}
+
+/// An error as the only event of a stream, unless HTTP tells it as well.
+fn error_event(version: Version, id: &[u8], error: &A2aError) -> Response<Body> {
+    if status_of(error) != StatusCode::OK {
+        return error_answer(version, id, error);
+    }
+    let mut out = BytesMut::from(&b"data: "[..]);
+    put_error(version, id, error, &mut out);
+    out.put_slice(b"\n\n");
+    in_version(version, event_answer(Body::from(out.freeze())))
+}
+
+fn status_of(error: &A2aError) -> StatusCode {
+    match error.code {
+        ErrorCode::TooLarge | ErrorCode::ResourceExhausted | ErrorCode::Unavailable => {
+            StatusCode::from_u16(error.code.row().http).unwrap_or(StatusCode::OK)
+        }
+        _ => StatusCode::OK,
+    }
 }
 
 struct RpcEnvelope {

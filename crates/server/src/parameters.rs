@@ -1,5 +1,6 @@
-use http::HeaderMap;
+use http::{HeaderMap, header};
 
+use crate::route::EVENT_STREAM;
 use crate::version::{Asked, Version};
 
 pub(crate) const VERSION_HEADER: &str = "a2a-version";
@@ -20,6 +21,8 @@ pub(crate) struct Parameters {
     pub tenant: String,
     /// The sequence of the last event that the caller has; `None` when it has none, or none of ours.
     pub last_event_id: Option<LastEventId>,
+    /// Whether the caller has said that it takes events and nothing else as an answer.
+    pub takes_only_events: bool,
 }
 
 /// What a caller says of where its stream broke off.
@@ -60,7 +63,11 @@ impl Parameters {
             "" => None,
             id => Some(id.parse().map_or(LastEventId::Unknown, LastEventId::Sequence)),
         };
-        Self { asked, version: Version::V1_0, extensions, tenant: String::new(), last_event_id }
+        let accepted = text(headers, header::ACCEPT.as_str());
+        let kind = accepted.split(';').next().unwrap_or_default().trim();
+        let takes_only_events = kind.eq_ignore_ascii_case(EVENT_STREAM) && !accepted.contains(',');
+        let (version, tenant) = (Version::V1_0, String::new());
+        Self { asked, version, extensions, tenant, last_event_id, takes_only_events }
     }
 
     /// What the caller says of its version.

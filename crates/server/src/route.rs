@@ -23,6 +23,7 @@ use crate::{http_json, json_rpc, path};
 
 pub(crate) const JSON: &str = "application/json";
 pub(crate) const A2A_JSON: &str = "application/a2a+json";
+pub(crate) const EVENT_STREAM: &str = "text/event-stream";
 const METRICS: &str = "text/plain; version=0.0.4; charset=utf-8";
 
 /// Where v0.3 has its HTTP+JSON binding, below the prefix.
@@ -230,9 +231,14 @@ pub(crate) fn with_retry_after(mut answer: Response<Body>, error: &A2aError) -> 
 /// A stream of server-sent events.
 pub(crate) fn event_stream(app: &App, stream: Stream, envelope: Box<dyn Envelope>) -> Response<Body> {
     let sse = SseBody::new(stream.events, envelope, app.keep_alive, stream.permit);
-    let mut answer = Response::new(Body::Sse(Box::new(sse)));
+    event_answer(Body::Sse(Box::new(sse)))
+}
+
+/// Events as an answer.
+pub(crate) fn event_answer(events: Body) -> Response<Body> {
+    let mut answer = Response::new(events);
     let headers = answer.headers_mut();
-    headers.insert(header::CONTENT_TYPE, HeaderValue::from_static("text/event-stream"));
+    headers.insert(header::CONTENT_TYPE, HeaderValue::from_static(EVENT_STREAM));
     headers.insert(header::CACHE_CONTROL, HeaderValue::from_static("no-cache, no-transform"));
     // Proxies that gather answers would hold back events.
     headers.insert("x-accel-buffering", HeaderValue::from_static("no"));

@@ -36,6 +36,9 @@ pub(crate) fn read(item: &StreamItem) -> Result<wire::StreamResponse, A2aError> 
         .map_err(|error| told(EngineError::Internal { action: "read an event", source: Box::new(error) }))
 }
 
+/// What an SDK of v0.3 puts into paths and names where its caller gave no id.
+const NO_ID: &str = "None";
+
 /// The push config that is asked for. Without an id it is any of the task's: the first.
 pub(crate) async fn push_config(
     operations: &Operations,
@@ -43,7 +46,10 @@ pub(crate) async fn push_config(
     request: wire::GetTaskPushNotificationConfigRequest,
 ) -> Result<wire::TaskPushNotificationConfig, A2aError> {
     if !request.id.is_empty() {
-        return operations.get_push_config(parameters, request).await;
+        match operations.get_push_config(parameters, request.clone()).await {
+            Err(error) if error.code == ErrorCode::TaskNotFound && request.id == NO_ID => {}
+            answered => return answered,
+        }
     }
     let task_id = request.task_id.clone();
     let one = wire::ListTaskPushNotificationConfigsRequest {

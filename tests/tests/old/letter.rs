@@ -100,6 +100,22 @@ async fn a_task_is_followed_again_until_its_turn_is_over() {
 }
 
 #[tokio::test]
+async fn a_refusal_is_an_event_to_whoever_takes_nothing_else() {
+    let (server, mut connection) = server("").await;
+    let request =
+        |accepted: &str| rpc_request(None, "tasks/resubscribe", &json!({"id": "nobody's"})).with("Accept", accepted);
+    let events = follow(&server, &request("text/event-stream")).await;
+    assert_eq!(events.len(), 1, "{events:?}");
+    let (id, event) = &events[0];
+    assert_eq!((id, &event["id"], &event["error"]["code"]), (&None, &json!(7), &json!(-32001)));
+    for accepted in ["text/event-stream, application/json", "application/json", "*/*"] {
+        let answer = exchange(&mut connection, &request(accepted)).await;
+        assert_eq!((answer.status, answer.head.media_type()), (200, "application/json"), "{accepted}");
+        assert_eq!(answer.json()["error"], event["error"], "{accepted}");
+    }
+}
+
+#[tokio::test]
 async fn a_task_is_canceled_once() {
     let (_server, mut connection) = server("").await;
     let mut params = say("slow 60");
@@ -179,6 +195,23 @@ async fn grpc_streams_end_with_what_is_final_and_the_card_is_told() {
     let card = client.get_agent_card(a2a_v0_3::GetAgentCardRequest {}).await.unwrap().into_inner();
     assert_eq!((card.protocol_version.as_str(), card.preferred_transport.as_str()), ("0.3", "JSONRPC"));
     assert_eq!(card.url, format!("http://{}", server.addr()));
+}
+
+#[tokio::test]
+async fn what_is_too_large_is_told_in_v0_3_by_each_binding() {
+    let (server, mut connection) = server("server.body_bytes_max = 4096").await;
+    let text = "x".repeat(8000);
+    let answer = rpc(&mut connection, "message/send", say(&text)).await;
+    assert_eq!((answer.status, answer.header("a2a-version")), (413, Some("0.3")));
+    assert_eq!(answer.json()["error"]["code"], -32602);
+    let body = json!({"message": {"messageId": "m", "role": "ROLE_USER", "content": [{"text": text}]}});
+    let answer = exchange(&mut connection, &Request::new("POST", "/v1/message:send").json(&body)).await;
+    assert_eq!((answer.status, answer.json()["error"].clone()), (413, json!("InvalidParamsError")));
+    let channel = Channel::open(server.addr()).await.unwrap();
+    let origin = channel.origin.clone();
+    let get = a2a_v0_3::GetTaskRequest { name: format!("tasks/{text}"), ..Default::default() };
+    let status = A2aServiceClient::with_origin(channel, origin).get_task(get).await.unwrap_err();
+    assert!(status.message().starts_with("InvalidParamsError: "), "{status:?}");
 }
 
 #[tokio::test]

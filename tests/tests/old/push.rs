@@ -1,11 +1,12 @@
 //! Push configs of v0.3, and deliveries in the version in which their config was made.
 
+use longhaul_tests::http::Request;
 use longhaul_tests::receiver::{Came, HookReceiver, Reply, SIGNING};
 use longhaul_tests::task::id_of;
 use longhaul_tests::{Binding, Client, Launch, Operation, PATIENCE, Server, Speech, Store, until};
 use serde_json::{Value, json};
 
-use crate::{error, result, say};
+use crate::{error, exchange, result, say};
 
 async fn server(store: Store) -> Server {
     let env = [
@@ -108,6 +109,10 @@ async fn configs_are_set_read_listed_and_deleted_over_json_rpc() {
     assert_eq!(ids(&list), ["a", "b"]);
     let any = result(connection, "tasks/pushNotificationConfig/get", json!({"id": id})).await;
     assert_eq!(any, list[0], "a get without an id is of any of them");
+    let none = format!("/v1/tasks/{}/pushNotificationConfigs/None", id.as_str().unwrap());
+    let any = exchange(connection, &Request::get(&none)).await.json();
+    let name = format!("tasks/{}/pushNotificationConfigs/a", id.as_str().unwrap());
+    assert_eq!(any["name"], name, "so an SDK writes that it has no id");
     let one = json!({"id": id, "pushNotificationConfigId": "b"});
     assert_eq!(result(connection, "tasks/pushNotificationConfig/get", one.clone()).await, list[1]);
     assert_eq!(result(connection, "tasks/pushNotificationConfig/delete", one).await, Value::Null);

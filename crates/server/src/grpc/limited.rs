@@ -4,7 +4,7 @@ use std::task::{Context, Poll};
 use bytes::Bytes;
 use http_body::{Body, Frame, SizeHint};
 use hyper::body::Incoming;
-use longhaul_protobuf::status;
+use longhaul_protocol::A2aError;
 use tonic::Status;
 
 /// The length of what precedes each message: whether it is compressed, and its length.
@@ -16,13 +16,15 @@ const PREFIX_BYTES: usize = 5;
 pub(crate) struct LimitedBody {
     body: Incoming,
     bytes_max: usize,
+    /// How the service tells errors.
+    error: fn(&A2aError) -> Status,
     prefix: Vec<u8>,
     bytes: usize,
 }
 
 impl LimitedBody {
-    pub fn new(body: Incoming, bytes_max: usize) -> Self {
-        Self { body, bytes_max, prefix: Vec::with_capacity(PREFIX_BYTES), bytes: 0 }
+    pub fn new(body: Incoming, bytes_max: usize, error: fn(&A2aError) -> Status) -> Self {
+        Self { body, bytes_max, error, prefix: Vec::with_capacity(PREFIX_BYTES), bytes: 0 }
     }
 
     fn check(&mut self, data: &Bytes) -> Result<(), Status> {
@@ -34,7 +36,7 @@ impl LimitedBody {
             _ => 0,
         };
         if said.max(self.bytes.saturating_sub(PREFIX_BYTES)) > self.bytes_max {
-            return Err(status::encode(&crate::body::too_large(self.bytes_max)));
+            return Err((self.error)(&crate::body::too_large(self.bytes_max)));
         }
         Ok(())
     }
