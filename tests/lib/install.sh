@@ -74,21 +74,30 @@ install_postgres_needs() {
     as_root rm -f "$setting"
 }
 
-# Makes the Python environment of tests/python/requirements.lock, unless it is there already.
+# Makes the Python environments of the lock files, unless they are there already.
 install_python_needs() {
     if ! has python3 || ! python3 -c 'import ensurepip, venv' >/dev/null 2>&1; then
         packages python3 python3-venv
     fi
     python3 -c 'import sys; sys.exit(sys.version_info < (3, 10))' ||
         die "Python 3.10 or later is needed, this is $(python3 --version)"
-    local lock=tests/python/requirements.lock wanted
+    python_packages tests/python/requirements.lock "$WORK/venv"
+}
+
+# The official client of v0.3 has an environment of its own: its package has the name of its successor.
+install_old_python_needs() {
+    python_packages tests/python_v03/requirements.lock "$WORK/venv-v03"
+}
+
+python_packages() {
+    local lock=$1 folder=$2 wanted
     wanted=$({ python3 -c 'import sys; print(sys.prefix, sys.version)'; cat "$lock"; } | sha256sum)
-    if [ "$(cat "$WORK/venv/stamp" 2>/dev/null || true)" != "$wanted" ]; then
+    if [ "$(cat "$folder/stamp" 2>/dev/null || true)" != "$wanted" ]; then
         printf 'installing the Python packages of %s\n' "$lock"
-        rm -rf "$WORK/venv"
-        python3 -m venv "$WORK/venv"
-        "$WORK/venv/bin/pip" install --quiet --disable-pip-version-check --requirement "$lock"
-        printf '%s' "$wanted" >"$WORK/venv/stamp"
+        rm -rf "$folder"
+        python3 -m venv "$folder"
+        "$folder/bin/pip" install --quiet --disable-pip-version-check --requirement "$lock"
+        printf '%s' "$wanted" >"$folder/stamp"
     fi
 }
 
@@ -112,7 +121,7 @@ node_is_new_enough() {
     has node && [ "$(node -p 'process.versions.node.split(".")[0]')" -ge 20 ]
 }
 
-# Installs the packages of tests/js/package-lock.json, and a Node 20 where the machine's is older.
+# Installs the packages of the lock files below tests/js, and a Node 20 where the machine's is older.
 install_js_needs() {
     has node || packages nodejs
     has npm || packages npm

@@ -204,7 +204,9 @@ impl OldClient {
             return grpc_open(Channel::open(self.addr).await?, call).await;
         }
         let mut connection = Connection::open(self.addr).await?;
-        let head = connection.send(&self.request(call).with("Accept", "text/event-stream")).await?;
+        // Whoever asks for events alone is told a refusal as one.
+        let accepted = "text/event-stream, application/json";
+        let head = connection.send(&self.request(call).with("Accept", accepted)).await?;
         if head.media_type() != "text/event-stream" {
             let answer = connection.answer(head).await?;
             let result = read_answer(self.binding, call.operation, &answer.head, &answer.json())?;

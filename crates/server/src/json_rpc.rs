@@ -80,7 +80,7 @@ pub(crate) async fn answer(app: &App, parameters: Parameters, body: Result<Bytes
             in_version(version, event_stream(app, stream, Box::new(RpcEnvelope { id, version })))
         }
         // The clients of v0.3 read no other answer to what would have been a stream.
-        Err(error) if version == Version::V0_3 && parameters.takes_only_events => error_event(version, &id, &error),
+        Err(error) if version == Version::V0_3 && parameters.asks_for_events => error_event(version, &id, &error),
         Err(error) => error_answer(version, &id, &error),
     }
 }

@@ -21,8 +21,8 @@ pub(crate) struct Parameters {
     pub tenant: String,
     /// The sequence of the last event that the caller has; `None` when it has none, or none of ours.
     pub last_event_id: Option<LastEventId>,
-    /// Whether the caller has said that it takes events and nothing else as an answer.
-    pub takes_only_events: bool,
+    /// Whether events are the one kind of answer that the caller takes by name.
+    pub asks_for_events: bool,
 }
 
 /// What a caller says of where its stream broke off.
@@ -63,11 +63,9 @@ impl Parameters {
             "" => None,
             id => Some(id.parse().map_or(LastEventId::Unknown, LastEventId::Sequence)),
         };
-        let accepted = text(headers, header::ACCEPT.as_str());
-        let kind = accepted.split(';').next().unwrap_or_default().trim();
-        let takes_only_events = kind.eq_ignore_ascii_case(EVENT_STREAM) && !accepted.contains(',');
+        let asks_for_events = asks_for_events(headers);
         let (version, tenant) = (Version::V1_0, String::new());
-        Self { asked, version, extensions, tenant, last_event_id, takes_only_events }
+        Self { asked, version, extensions, tenant, last_event_id, asks_for_events }
     }
 
     /// What the caller says of its version.
@@ -78,4 +76,12 @@ impl Parameters {
 
 fn text<'a>(headers: &'a HeaderMap, name: &str) -> &'a str {
     headers.get(name).and_then(|value| value.to_str().ok()).unwrap_or_default()
+}
+
+/// Clients add `text/event-stream` to a header that says `*/*` already, in one line or in two.
+fn asks_for_events(headers: &HeaderMap) -> bool {
+    let all = headers.get_all(header::ACCEPT).iter().filter_map(|value| value.to_str().ok());
+    let kinds = all.flat_map(|value| value.split(',')).filter_map(|range| range.split(';').next());
+    let mut named = kinds.map(str::trim).filter(|kind| *kind != "*/*").peekable();
+    named.peek().is_some() && named.all(|kind| kind.eq_ignore_ascii_case(EVENT_STREAM))
 }
