@@ -45,10 +45,12 @@ pub enum Sdk {
     Python,
     /// `@a2a-js/sdk` of npm.
     JavaScript,
+    /// `a2a-sdk` of PyPI as it was for v0.3, which speaks nothing else.
+    PythonOld,
 }
 
 impl Sdk {
-    /// All of them.
+    /// Those that speak v1.0.
     pub const ALL: [Self; 2] = [Self::Python, Self::JavaScript];
 
     /// The program and the agent that it runs.
@@ -60,6 +62,9 @@ impl Sdk {
         let tests = Path::new(env!("CARGO_MANIFEST_DIR"));
         let (program, installed, agent) = match self {
             Self::Python => (tests.join(".work/venv/bin/python"), tests.join(".work/venv/stamp"), "python_agent.py"),
+            Self::PythonOld => {
+                (tests.join(".work/venv-v03/bin/python"), tests.join(".work/venv-v03/stamp"), "python_agent_v03.py")
+            }
             Self::JavaScript => (node(tests), tests.join("js/node_modules/.stamp"), "js_agent.js"),
         };
         assert!(
@@ -186,7 +191,7 @@ impl Peer {
     ///
     /// # Panics
     ///
-    /// When the card does not offer it.
+    /// When the card does not offer it, or is one of v0.3.
     #[must_use]
     pub fn url(&self, binding: Binding) -> &str {
         let interfaces = self.card["supportedInterfaces"].as_array().into_iter().flatten();
