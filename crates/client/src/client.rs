@@ -356,18 +356,14 @@ impl Client {
         };
         let opened = opened.await;
         self.after(operation, opened.as_ref().err()).await;
-        match opening {
-            Opening::Subscribe(wire::SubscribeToTaskRequest { id, .. }) if !self.tells_snapshots() => {
-                let request = wire::GetTaskRequest { id, ..wire::GetTaskRequest::default() };
-                // What happens meanwhile comes over the stream, which is open by now.
-                Ok(opened?.behind(self.get_task(request).await?))
-            }
-            Opening::Subscribe(_) | Opening::Send(_) => opened,
-        }
+        opened
     }
 
-    /// Whether a subscription begins with the task as it stands: v1.0 has it so, and whoever numbers events.
-    fn tells_snapshots(&self) -> bool {
+    /// Whether a task is subscribed to. In v0.3 a subscription need not begin with the task as it stands, so nobody knows what
+    /// was missed; and it is not safe: the Python SDK, on which most agents of v0.3 stand, lets a second stream of a task
+    /// write the task as well, which doubles parts of artifacts and may lose the end. There the task is asked for by
+    /// `GetTask`, except of agents that number events.
+    pub(crate) fn subscribes(&self) -> bool {
         Spoken::of(&self.inner.chosen) == Spoken::Current || self.declares(STREAM_RESUME)
     }
 

@@ -34,7 +34,7 @@ async fn stream_begins_with_the_task_and_ends_with_its_end() {
     .await;
 }
 
-/// The SDK's subscriptions do not begin with the task.
+/// The SDK's subscriptions do not begin with the task, and a second stream of one would harm it.
 #[tokio::test]
 async fn task_that_runs_already_is_followed_from_how_it_stands() {
     each(async |case| {

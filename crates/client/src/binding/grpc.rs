@@ -229,7 +229,7 @@ fn read(
         return Err(about.invalid("an item of the stream holds no task, message or update".to_owned()));
     }
     payload.normalize();
-    Ok(RawItem::new(id, payload))
+    Ok(RawItem { id, payload })
 }
 
 #[cfg(test)]

@@ -28,22 +28,6 @@ pub(crate) struct RawItem {
     /// Where it is in the log of the task, for a server that says so.
     pub id: Option<Arc<str>>,
     pub payload: wire::StreamResponse,
-    /// Whether it is what a stream begins with: the task as it stood, or else nothing was told of that.
-    pub is_first: bool,
-}
-
-impl RawItem {
-    /// An item, somewhere in its stream.
-    pub fn new(id: Option<Arc<str>>, payload: wire::StreamResponse) -> Self {
-        Self { id, payload, is_first: false }
-    }
-
-    fn task_mut(&mut self) -> Option<&mut wire::Task> {
-        match &mut self.payload.payload {
-            Some(wire::StreamResponsePayload::Task(task)) => Some(task),
-            _ => None,
-        }
-    }
 }
 
 /// How the items of a stream over HTTP are read.
@@ -67,21 +51,7 @@ pub(crate) enum Framing {
 pub(crate) struct RawStream {
     source: Source,
     about: About,
-    beginning: Beginning,
-    /// The task as it stands, to be handed on before anything else.
-    snapshot: Option<wire::Task>,
     history: History,
-}
-
-/// How far a stream has begun.
-#[derive(Clone, Copy, Debug, Eq, PartialEq)]
-enum Beginning {
-    /// Nothing came.
-    Due,
-    /// The snapshot came, for which the agent was asked beside the stream. It may be that the stream begins with one too.
-    Asked,
-    /// What comes is new.
-    Over,
 }
 
 /// What of a task's history is handed on.
@@ -148,13 +118,7 @@ impl RawStream {
     }
 
     fn new(source: Source, about: About) -> Self {
-        Self { source, about, beginning: Beginning::Due, snapshot: None, history: History::AsItCame }
-    }
-
-    /// The same stream, which begins with this.
-    #[must_use]
-    pub fn behind(self, snapshot: wire::Task) -> Self {
-        Self { snapshot: Some(snapshot), ..self }
+        Self { source, about, history: History::AsItCame }
     }
 
     /// The same stream, with tasks that have no history.
@@ -198,7 +162,7 @@ impl RawStream {
         });
         if head.status.is_success() {
             let payload = about.payload(&body, &reading)?;
-            return Ok(Self::new(Source::Single(Some(Box::new(RawItem::new(None, payload)))), about));
+            return Ok(Self::new(Source::Single(Some(Box::new(RawItem { id: None, payload }))), about));
         }
         let (whom, status, headers) = (exchange.interface, head.status, &head.headers);
         Err(match reading.framing {
@@ -219,28 +183,14 @@ impl RawStream {
     ///
     /// A dropped future loses nothing.
     pub async fn next(&mut self) -> Option<Result<RawItem, ClientError>> {
-        if let Some(task) = self.snapshot.take() {
-            self.beginning = Beginning::Asked;
-            let payload = wire::StreamResponse { payload: Some(wire::StreamResponsePayload::Task(task)) };
-            return Some(Ok(RawItem { is_first: true, ..RawItem::new(None, payload) }));
-        }
-        let next = self.come().await;
-        next.map(|next| next.map(|item| self.placed(item)))
-    }
-
-    fn placed(&mut self, mut item: RawItem) -> RawItem {
+        let mut next = self.come().await;
         if self.history == History::None
-            && let Some(task) = item.task_mut()
+            && let Some(Ok(RawItem { payload, .. })) = &mut next
+            && let Some(wire::StreamResponsePayload::Task(task)) = &mut payload.payload
         {
             task.history.clear();
         }
-        item.is_first = match self.beginning {
-            Beginning::Due => true,
-            Beginning::Asked => item.task_mut().is_some(),
-            Beginning::Over => false,
-        };
-        self.beginning = Beginning::Over;
-        item
+        next
     }
 
     async fn come(&mut self) -> Option<Result<RawItem, ClientError>> {
@@ -294,7 +244,7 @@ impl About {
     fn read(&self, event: &SseEvent, reading: &Reading) -> Result<RawItem, ClientError> {
         self.item(event.id.as_deref(), &event.data);
         let payload = self.payload(&event.data, reading)?;
-        Ok(RawItem::new(event.id.clone(), payload))
+        Ok(RawItem { id: event.id.clone(), payload })
     }
 
     /// Takes an item out of its envelope.

@@ -47,7 +47,7 @@ impl EventStream {
                 self.sent(answer?)
             }
             Link::Open(open) => match open.next(judged_again).await {
-                Next::Item { item } => self.take(item),
+                Next::Item { item, is_first } => self.take(item, is_first),
                 Next::Broken { error, items, since } => self.broke(error, items, since),
                 Next::Closed { items } => self.closed_by_agent(items),
                 Next::Silent => {
@@ -60,6 +60,10 @@ impl EventStream {
 
     fn ask(&mut self, ask: Ask) -> Result<(), ClientError> {
         let client = self.client.clone();
+        let ask = match ask {
+            Ask::Stream if self.first.is_none() && !client.subscribes() => Ask::Task(NoStream::Never),
+            ask => ask,
+        };
         self.link = match (ask, self.first.clone()) {
             (Ask::Task(_), Some(Opening::Send(request))) => {
                 let mut request = *request;

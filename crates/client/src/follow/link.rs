@@ -87,6 +87,7 @@ pub(super) struct Open {
 pub(super) enum Next {
     Item {
         item: RawItem,
+        is_first: bool,
     },
     Broken {
         error: ClientError,
@@ -115,7 +116,7 @@ impl Open {
             Err(_) => Next::Silent,
             Ok(Some(Ok(item))) => {
                 self.items = self.items.saturating_add(1);
-                Next::Item { item }
+                Next::Item { item, is_first: self.items == 1 }
             }
             Ok(Some(Err(error))) => Next::Broken { error, items: self.items, since: self.since },
             Ok(None) => Next::Closed { items: self.items },

@@ -47,8 +47,7 @@ enum Place {
 
 impl EventStream {
     /// Takes an item of the stream that is open.
-    pub(super) fn take(&mut self, item: RawItem) -> Result<(), ClientError> {
-        let is_first = item.is_first;
+    pub(super) fn take(&mut self, item: RawItem, is_first: bool) -> Result<(), ClientError> {
         self.heard();
         if !is_first {
             self.quiet = 0;
