@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import AsyncIterator, Callable
+from typing import TYPE_CHECKING
 
 import pytest
 
-from harness.fixtures import Running
 from harness.grpc_wire import Grpc
 from harness.http_wire import HttpJson, JsonRpc
 from harness.wire import Wire
+
+if TYPE_CHECKING:
+    from harness.fixtures import Running
 
 pytest_plugins = ('harness.fixtures',)
 

@@ -66,13 +66,15 @@ pub fn to_json_rpc_error(error: &A2aError) -> Value {
     json!({"code": row(error.code).json_rpc, "message": error.message, "data": error.details_json()})
 }
 
-/// The body of an HTTP+JSON error, and of an `error` event of its streams: the object of JSON-RPC, and in `error` the name.
-/// Some clients look at the one and some at the other.
+/// The body of an HTTP+JSON error, and of an `error` event of its streams: the object of JSON-RPC, and in `error` and `type` the
+/// name. Some clients look at the one and some at another.
 #[must_use]
 pub fn to_http_json(error: &A2aError) -> Bytes {
     let mut body = to_json_rpc_error(error);
     if let Some(members) = body.as_object_mut() {
-        members.insert("error".to_owned(), name(error.code).into());
+        for member in ["error", "type"] {
+            members.insert(member.to_owned(), name(error.code).into());
+        }
     }
     Bytes::from(body.to_string())
 }
