@@ -84,7 +84,7 @@ install_python_needs() {
     python_packages tests/python/requirements.lock "$WORK/venv"
 }
 
-# The official client of v0.3 has an environment of its own: its package has the name of its successor.
+# The official client and server of v0.3 have an environment of their own: the package has the name of its successor.
 install_old_python_needs() {
     python_packages tests/python_v03/requirements.lock "$WORK/venv-v03"
 }
@@ -121,7 +121,7 @@ node_is_new_enough() {
     has node && [ "$(node -p 'process.versions.node.split(".")[0]')" -ge 20 ]
 }
 
-# Installs the packages of the lock files below tests/js, and a Node 20 where the machine's is older.
+# Installs the packages of tests/js/package-lock.json, and a Node 20 where the machine's is older.
 install_js_needs() {
     has node || packages nodejs
     has npm || packages npm
@@ -134,6 +134,11 @@ install_js_needs() {
         node_is_new_enough || die "Node 20 or later is needed, this is $(node --version)"
     fi
     npm_packages tests/js
+}
+
+# The official client of v0.3, and its successor under another name.
+install_old_js_needs() {
+    npm_packages tests/js_v03
 }
 
 npm_packages() {

@@ -45,7 +45,9 @@ fn an_error_is_told_and_understood() {
     assert_eq!((&object["code"], &object["message"]), (&json!(-32001), &json!("task \"t1\" not found")));
     assert_eq!(object["data"][0]["reason"], "TASK_NOT_FOUND");
     let mut body: Value = serde_json::from_slice(&error::to_http_json(&told)).unwrap();
-    assert_eq!(body.as_object_mut().unwrap().remove("error"), Some(json!("TaskNotFoundError")));
+    for member in ["error", "type"] {
+        assert_eq!(body.as_object_mut().unwrap().remove(member), Some(json!("TaskNotFoundError")));
+    }
     assert_eq!(body, object);
 
     let understood = error::from_grpc_message(&error::to_grpc_message(&told)).unwrap();
