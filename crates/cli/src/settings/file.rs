@@ -145,7 +145,7 @@ fn check_prefix(prefix: &str) -> Result<(), String> {
 }
 
 fn check_drafts_path(path: &str) -> Result<(), String> {
-    const TAKEN: [&str; 4] = ["/v1", "/tasks", "/extendedAgentCard", "/metrics"];
+    const TAKEN: [&str; 6] = ["/v1", "/tasks", "/extendedAgentCard", "/metrics", "/healthz", "/readyz"];
     let is_free = !TAKEN.contains(&path) && path.matches('/').count() <= 1;
     match check_prefix(path) {
         Ok(()) if is_free => Ok(()),
