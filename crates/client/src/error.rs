@@ -6,6 +6,8 @@ use std::time::Duration;
 use longhaul_protocol::{A2aError, ErrorCode};
 use thiserror::Error;
 
+use crate::card::ProtocolVersion;
+
 /// The cause of an error, whatever library it comes from.
 pub type Cause = Box<dyn std::error::Error + Send + Sync>;
 
@@ -290,6 +292,8 @@ pub enum CardError {
     NoInterface {
         /// For each interface, why not.
         reasons: Vec<String>,
+        /// The version to allow where the agent has none of those that are allowed, and this client speaks one of its.
+        allow: Option<ProtocolVersion>,
     },
 }
 

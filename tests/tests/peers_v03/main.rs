@@ -6,8 +6,10 @@
 #[path = "../peers/client_support.rs"]
 #[expect(dead_code, reason = "tests/peers uses more of it")]
 mod client_support;
+mod command;
 mod operations;
 mod outcomes;
+mod own;
 mod refusals;
 mod streams;
 

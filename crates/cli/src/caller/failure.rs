@@ -211,7 +211,10 @@ impl Failure {
             CardError::Invalid { .. } => {
                 local(LocalCode::CardInvalid).hint("longhaul card get --validate lists all that is wrong with it")
             }
-            CardError::NoInterface { .. } => local(LocalCode::NoInterface)
+            CardError::NoInterface { allow: Some(version), .. } => {
+                local(LocalCode::NoInterface).hint(format!("--a2a-version {version} speaks to it by that version"))
+            }
+            CardError::NoInterface { allow: None, .. } => local(LocalCode::NoInterface)
                 .hint("longhaul card get shows the interfaces; --any-interface trusts the card to lead anywhere"),
             _ => local(LocalCode::Internal),
         }

@@ -72,7 +72,7 @@ pub fn choose(
             Err(problem) => refused.push(reason(index, interface, &problem)),
         }
     }
-    best(usable, preference).ok_or_else(|| CardError::NoInterface { reasons: reasons(refused, card, preference) })
+    best(usable, preference).ok_or_else(|| none(refused, card, preference))
 }
 
 fn best(mut usable: Vec<Chosen>, preference: &Preference) -> Option<Chosen> {
@@ -133,7 +133,7 @@ fn reason(index: usize, interface: &AgentInterface, problem: &str) -> String {
     format!("interface {} ({protocol} at {}): {problem}", index + 1, shown(url), protocol = shown(protocol_binding))
 }
 
-fn reasons(mut refused: Vec<String>, card: &AgentCard, preference: &Preference) -> Vec<String> {
+fn none(mut refused: Vec<String>, card: &AgentCard, preference: &Preference) -> CardError {
     let more = refused.len().saturating_sub(REASONS_MAX);
     refused.truncate(REASONS_MAX);
     if more > 0 {
@@ -142,25 +142,30 @@ fn reasons(mut refused: Vec<String>, card: &AgentCard, preference: &Preference) 
     if refused.is_empty() {
         refused.push("the card names none".to_owned());
     }
-    refused.extend(about_versions(card, preference));
-    refused
+    let (about_versions, allow) = about_versions(card, preference).unzip();
+    refused.extend(about_versions);
+    CardError::NoInterface { reasons: refused, allow: allow.flatten() }
 }
 
 /// Which versions the agent has where none of them is allowed, and what to do about it: never a silent downgrade.
-fn about_versions(card: &AgentCard, preference: &Preference) -> Option<String> {
+fn about_versions(card: &AgentCard, preference: &Preference) -> Option<(String, Option<ProtocolVersion>)> {
     let declared = card.supported_interfaces.iter().filter_map(|one| declared_version(&one.protocol_version));
     let mut declared: Vec<_> = declared.collect();
     declared.sort_unstable();
     declared.dedup();
     declared.truncate(REASONS_MAX);
     let is_allowed = |version: &ProtocolVersion| preference.versions.iter().any(|one| one.is_served_by(*version));
-    let highest = declared.last()?;
+    let highest = declared.last().copied()?;
     if declared.iter().any(is_allowed) {
         return None;
     }
     let list = |versions: &[ProtocolVersion]| versions.iter().map(ToString::to_string).collect::<Vec<_>>().join(", ");
     let allowed = list(&preference.versions);
-    Some(format!("the agent speaks {}, and {allowed} is allowed (hint: allow {highest})", list(&declared)))
+    let speaks = list(&declared);
+    Some(match highest.is_spoken() {
+        true => (format!("the agent speaks {speaks}, and {allowed} is allowed (hint: allow {highest})"), Some(highest)),
+        false => (format!("the agent speaks {speaks}, and {allowed} is allowed"), None),
+    })
 }
 
 #[cfg(test)]

@@ -335,3 +335,25 @@ impl Trouble {
         driver.backoff(self.rounds).max(asked)
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::card::{Binding, ProtocolVersion};
+
+    #[test]
+    fn the_version_that_was_spoken_is_allowed_to_whoever_comes_again() {
+        let preference = |version: &str| {
+            let route = Route {
+                card: "https://a.example".to_owned(),
+                interface_url: "https://a.example/rpc".to_owned(),
+                binding: Binding::JsonRpc.to_string(),
+                protocol_version: version.to_owned(),
+                tenant: String::new(),
+            };
+            route.preference()
+        };
+        assert_eq!(preference("1.0"), Preference { bindings: vec![Binding::JsonRpc], ..Preference::default() });
+        assert_eq!(preference("0.3").versions, [ProtocolVersion::V1_0, ProtocolVersion::V0_3]);
+    }
+}

@@ -34,7 +34,7 @@ pub struct CallerFlags {
     /// A binding that is preferred: jsonrpc, http+json, grpc; repeatable, the most wanted first [default: the card's order]
     #[arg(long, value_name = "BINDING")]
     transport: Vec<String>,
-    /// The version of the protocol to speak [default: the highest that both speak, never below 1.0]
+    /// The version of the protocol to speak; 0.3 is spoken only if it is named [default: the highest that both speak, never below 1.0]
     #[arg(long, value_name = "VERSION")]
     a2a_version: Option<String>,
     /// A bearer token. Others see it in the list of processes, and the shell keeps it: A2ACLI_BEARER is the better way

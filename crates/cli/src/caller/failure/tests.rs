@@ -1,5 +1,7 @@
 use std::time::Duration;
 
+use longhaul_client::card::ProtocolVersion;
+
 use super::*;
 
 fn whom() -> String {
@@ -51,7 +53,11 @@ fn each_error_of_the_client_has_its_code_and_its_exit() {
     let (reference, problem) = ("::".to_owned(), "is nothing".to_owned());
     check(CardError::Reference { reference, problem }.into(), "A2ACLI_ERR_CARD_NOT_FOUND", 3);
     check(CardError::Invalid { place: whom(), problem: "x".to_owned() }.into(), "A2ACLI_ERR_CARD_INVALID", 1);
-    check(CardError::NoInterface { reasons: vec!["x".to_owned()] }.into(), "LONGHAUL_ERR_NO_INTERFACE", 1);
+    let none = |allow| CardError::NoInterface { reasons: vec!["x".to_owned()], allow };
+    check(none(None).into(), "LONGHAUL_ERR_NO_INTERFACE", 1);
+    check(none(Some(ProtocolVersion::V0_3)).into(), "LONGHAUL_ERR_NO_INTERFACE", 1);
+    let failure = Failure::of(&none(Some(ProtocolVersion::V0_3)).into(), Credentials::Absent);
+    assert!(failure.hint.is_some_and(|hint| hint.contains("--a2a-version 0.3")));
     check(card_not_found("nothing there"), "A2ACLI_ERR_CARD_NOT_FOUND", 3);
     check(card_not_found(http(404)), "A2ACLI_ERR_CARD_NOT_FOUND", 3);
     check(card_not_found(connect()), "A2ACLI_ERR_UNREACHABLE", 3);

@@ -52,7 +52,7 @@ pub fn transports(text: &str) -> Result<Vec<Binding>, String> {
 
 /// A version of the protocol: `1.0`.
 pub fn version(text: &str) -> Result<ProtocolVersion, String> {
-    text.parse().map_err(|_| format!("{text:?} is not a version such as 1.0"))
+    text.parse().map_err(|_| format!("{text:?} is not a version such as 1.0 or 0.3"))
 }
 
 /// Service parameters, one a line, each `name:value`.

@@ -30,7 +30,7 @@ fn chosen(interfaces: &[&str], preference: &Preference) -> Result<Chosen, CardEr
 
 fn refused(interfaces: &[&str], preference: &Preference) -> Vec<String> {
     match chosen(interfaces, preference).unwrap_err() {
-        CardError::NoInterface { reasons } => reasons,
+        CardError::NoInterface { reasons, .. } => reasons,
         other => panic!("{other}"),
     }
 }
@@ -181,4 +181,21 @@ proptest! {
         let card = AgentCard { supported_interfaces: vec![interface], ..AgentCard::default() };
         let _ = choose(&card, &Preference::default(), &OriginPolicy::ANY, &CardOrigin::caller());
     }
+}
+
+#[test]
+fn error_names_the_version_to_allow_if_this_client_speaks_it() {
+    let allow = |interface: &str| match chosen(&[interface], &preference("", "1.0")) {
+        Err(CardError::NoInterface { allow, .. }) => allow,
+        other => panic!("{other:?}"),
+    };
+    assert_eq!(allow(OLD), Some(ProtocolVersion::V0_3));
+    assert_eq!(allow("JSONRPC 0.2.5 https://a.example/old"), None);
+    assert_eq!(allow(X), None);
+}
+
+#[test]
+fn draft_before_0_3_is_not_spoken_even_if_it_is_allowed() {
+    let reasons = refused(&["JSONRPC 0.2.5 https://a.example/old"], &preference("", "0.2"));
+    assert!(reasons[0].contains("this client does not speak 0.2"), "{reasons:?}");
 }
