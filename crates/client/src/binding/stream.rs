@@ -56,7 +56,12 @@ pub(super) struct About {
 
 impl About {
     pub fn of(exchange: &Exchange<'_>) -> Self {
-        Self { operation: exchange.operation, whom: exchange.interface.to_owned(), log: exchange.log.clone(), _lane: exchange.transport.lane.clone() }
+        Self {
+            operation: exchange.operation,
+            whom: exchange.interface.to_owned(),
+            log: exchange.log.clone(),
+            _lane: exchange.transport.lane.clone(),
+        }
     }
 
     pub fn item(&self, id: Option<&str>, body: &[u8]) {
