@@ -13,7 +13,11 @@ use super::render::clean;
 /// Where a failure says how to see what was exchanged.
 const DEBUG_HINT: &str = "--debug shows what was exchanged with the agent";
 
-/// The exit codes of the contract, but for 0.
+/// What makes a card trusted.
+pub const TRUST_HINT: &str =
+    "--card-keys names the keys that you trust to sign cards, --jku-allow the key sets that a card may point at";
+
+/// The exit codes of the contract, but for 0, and one of ours.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub enum Exit {
     /// It could not be done, and there is nothing more particular to say.
@@ -26,6 +30,8 @@ pub enum Exit {
     Unauthenticated,
     /// The time was over before the task came to rest.
     TimedOut,
+    /// Something of the ledger waits for a person.
+    NeedsPerson,
     /// A person ended it: the code that shells have for that.
     Interrupted,
 }
@@ -39,6 +45,7 @@ impl Exit {
             Self::Unreachable => 3,
             Self::Unauthenticated => 4,
             Self::TimedOut => 5,
+            Self::NeedsPerson => 6,
             Self::Interrupted => 130,
         }
     }
@@ -96,10 +103,16 @@ local_codes! {
     Forbidden = "LONGHAUL_ERR_FORBIDDEN", Failed;
     /// The answer is larger than this client reads.
     AnswerTooLarge = "LONGHAUL_ERR_ANSWER_TOO_LARGE", Failed;
+    /// The card has to be signed by a trusted key, and is not.
+    NotVerified = "LONGHAUL_ERR_CARD_NOT_VERIFIED", Failed;
     /// The card is one, and names nothing that can be used.
     NoInterface = "LONGHAUL_ERR_NO_INTERFACE", Failed;
     /// The agent does not keep to the protocol.
     NotConformant = "LONGHAUL_ERR_NOT_CONFORMANT", Failed;
+    /// Something of the ledger waits for a person.
+    NeedsPerson = "LONGHAUL_ERR_NEEDS_PERSON", NeedsPerson;
+    /// The ledger can't do what was asked.
+    Ledger = "LONGHAUL_ERR_LEDGER", Failed;
     /// A person ended it.
     Interrupted = "LONGHAUL_ERR_INTERRUPTED", Interrupted;
     /// Something answered that does not speak A2A.
@@ -211,6 +224,7 @@ impl Failure {
             CardError::Invalid { .. } => {
                 local(LocalCode::CardInvalid).hint("longhaul card get --validate lists all that is wrong with it")
             }
+            CardError::Unverified { .. } => local(LocalCode::NotVerified).hint(TRUST_HINT),
             CardError::NoInterface { .. } => local(LocalCode::NoInterface)
                 .hint("longhaul card get shows the interfaces; --any-interface trusts the card to lead anywhere"),
             _ => local(LocalCode::Internal),
@@ -267,7 +281,7 @@ fn of_status(status: u16, error: &ClientError) -> Failure {
 }
 
 /// An error with its causes, each once.
-fn told(error: &dyn Error) -> String {
+pub fn told(error: &dyn Error) -> String {
     let mut text = error.to_string();
     let mut source = error.source();
     while let Some(cause) = source {

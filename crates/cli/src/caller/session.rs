@@ -2,27 +2,21 @@
 
 use std::future::pending;
 use std::io::{self, Write as _};
-use std::sync::{Arc, Mutex, PoisonError};
-use std::time::Duration;
+use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
-use longhaul_client::card::{CardReference, Preference};
 use longhaul_client::follow::{FollowOptions, Until};
-use longhaul_client::{
-    Client, ClientBuilder, ClientError, FoundCard, StaticCredentials, TransportConfig, Verification,
-};
+use longhaul_client::{Client, ClientBuilder, ClientError, FoundCard, Verification};
 use longhaul_protocol::json::ProtoJson;
 use longhaul_protocol::wire::{StreamResponse, StreamResponsePayload, Task};
 
 use crate::arguments::OutputForm;
 
-use super::debug::DebugLog;
-use super::failure::{Credentials, Failure, LocalCode};
+use super::failure::{Credentials, Exit, Failure, LocalCode};
 use super::options::{Diagnostics, Options, SendOptions, Sources};
 use super::redact::Redactor;
 use super::render::{Page, clean, json, state_name};
+use super::way::{CardKeys, Login, Presents, Way};
 
-/// The longest that one attempt of a call may take; `--timeout` makes it shorter.
-const CALL_DURATION_MAX: Duration = Duration::from_secs(30);
 /// By how much the wait between two questions grows at most.
 const POLL_GROWTH_MAX: u32 = 4;
 
@@ -47,11 +41,17 @@ impl From<Failure> for End {
 #[derive(Debug)]
 pub struct Session {
     /// What it was told.
-    pub options: Options,
+    pub options: Arc<Options>,
+    /// How agents are reached.
+    pub way: Way,
     /// What a send is told besides, or what is wrong about that: it concerns nobody else.
     send: Result<SendOptions, Failure>,
     /// What is known of its task: ids and status.
     seen: Mutex<Option<Task>>,
+    /// Whether one can log in to the agent, and has done so.
+    login: Mutex<Login>,
+    /// The command that goes on with what the ledger has.
+    delegated: OnceLock<String>,
 }
 
 impl Session {
@@ -77,7 +77,11 @@ impl Session {
                 eprintln!("longhaul: WARNING: credentials are sent over a connection that is not verified");
             }
         }
-        Ok(Self { options, send: SendOptions::resolve(sources), seen: Mutex::new(None) })
+        let trust = CardKeys::read(&options)?;
+        let options = Arc::new(options);
+        let way = Way::new(Arc::clone(&options), trust);
+        let (seen, login) = (Mutex::new(None), Mutex::new(Login::Unknown));
+        Ok(Self { options, way, send: SendOptions::resolve(sources), seen, login, delegated: OnceLock::new() })
     }
 
     /// What a send is told besides.
@@ -91,12 +95,25 @@ impl Session {
 
     /// What takes the credentials out of what is written for people.
     pub fn redactor(&self) -> Redactor {
-        Redactor::new(&self.options)
+        self.way.redactor()
     }
 
     /// The failure for an error of the client library.
     pub fn failure(&self, error: &ClientError) -> Failure {
-        self.redactor().failure(Failure::of(error, self.options.credentials()))
+        let login = *self.login.lock().unwrap_or_else(PoisonError::into_inner);
+        let credentials = match login {
+            Login::There => Credentials::Given,
+            Login::Unknown | Login::Offered => self.options.credentials(),
+        };
+        let failure = self.redactor().failure(Failure::of(error, credentials));
+        let is_refusal = failure.exit == Exit::Unauthenticated;
+        let is_own = self.options.credentials() == Credentials::Given;
+        match login {
+            Login::Offered | Login::There if is_refusal && !is_own => {
+                failure.hint(format!("log in with: {}", self.options.continuation.login(&self.options)))
+            }
+            Login::Unknown | Login::Offered | Login::There => failure,
+        }
     }
 
     /// A client of the agent.
@@ -105,8 +122,8 @@ impl Session {
     ///
     /// [`Failure`] when no agent is named, or it can't be had.
     pub async fn client(&self) -> Result<Client, Failure> {
-        let agent = self.options.agent()?;
-        let client = self.builder()?.connect(agent).await.map_err(|error| self.failure(&error))?;
+        let found = self.card().await?;
+        let client = self.builder()?.connect_card(found).await.map_err(|error| self.failure(&error))?;
         if self.options.diagnostics == Diagnostics::On {
             let chosen = client.interface();
             let line =
@@ -122,42 +139,19 @@ impl Session {
     ///
     /// As [`client`](Self::client).
     pub async fn card(&self) -> Result<FoundCard, Failure> {
-        let reference: CardReference =
-            self.options.agent()?.parse().map_err(|error| self.failure(&ClientError::Card(error)))?;
-        self.builder()?.fetch(&reference).await.map_err(|error| self.failure(&error))
+        let found = self.way.fetch(self.options.agent()?, Presents::All).await.map_err(|error| self.failure(&error))?;
+        let login = self.way.login(&found).await;
+        *self.login.lock().unwrap_or_else(PoisonError::into_inner) = login;
+        Ok(found)
     }
 
     /// How a client is made.
     ///
     /// # Errors
     ///
-    /// A usage [`Failure`] for a service parameter that the client sets itself.
+    /// A usage [`Failure`] for a service parameter that the client sets itself, or for keys that can't be read.
     pub fn builder(&self) -> Result<ClientBuilder, Failure> {
-        let options = &self.options;
-        let mut transport = TransportConfig::default();
-        transport.verification = options.verification;
-        transport.extra_roots.clone_from(&options.ca);
-        transport.identity.clone_from(&options.identity);
-        let mut preference = Preference { bindings: options.transports.clone(), ..Preference::default() };
-        if let Some(version) = options.a2a_version {
-            preference.versions = vec![version];
-        }
-        let credentials =
-            StaticCredentials { bearer: options.bearer.clone(), api_key: options.api_key.clone(), basic: None };
-        let mut builder = Client::builder()
-            .transport(transport)
-            .preference(preference)
-            .origins(options.origins)
-            .timeout(options.timeout.map_or(CALL_DURATION_MAX, |timeout| timeout.min(CALL_DURATION_MAX)))
-            .credentials(Arc::new(credentials));
-        for (name, value) in &options.service_params {
-            let value = value.to_str().unwrap_or_default();
-            builder = builder.header(name.as_str(), value).map_err(|error| self.failure(&error))?;
-        }
-        if options.diagnostics == Diagnostics::On {
-            builder = builder.wire_log(Arc::new(DebugLog::new(self.redactor())));
-        }
-        Ok(builder)
+        self.way.builder(Presents::All).map_err(|error| self.failure(&error))
     }
 
     /// How a task is followed.
@@ -243,12 +237,25 @@ impl Session {
         self.ended_early(Failure::local(LocalCode::Interrupted, "interrupted"))
     }
 
+    /// Takes note of the command that goes on with what the ledger has.
+    pub fn delegated(&self, command: String) {
+        let _ = self.delegated.set(command);
+    }
+
+    /// The command that goes on with a task as it stands, if there is something to go on with.
+    fn resume(&self, task: &Task) -> Option<String> {
+        self.delegated.get().cloned().or_else(|| self.options.continuation.resume(task))
+    }
+
     fn ended_early(&self, failure: Failure) -> Failure {
-        let Some(task) = self.seen() else { return failure };
+        let Some(task) = self.seen() else {
+            let command = self.delegated.get().cloned();
+            return command.map_or(failure.clone(), |command| failure.hint(format!("go on with: {command}")));
+        };
         let state = state_name(task.status.as_ref().map(|status| status.state).unwrap_or_default());
         let message = format!("{}: task {} of context {} is {state}", failure.message, task.id, task.context_id);
         let failure = Failure { message, ..failure };
-        match self.options.continuation.resume(&task) {
+        match self.resume(&task) {
             Some(command) => failure.hint(format!("go on with: {command}")),
             None => failure,
         }

@@ -6,18 +6,34 @@ use std::fmt::Write as _;
 use longhaul_protocol::wire::Task;
 
 use super::clean;
+use crate::caller::options::Options;
 
 /// What of this command line the next one needs too.
 #[derive(Clone, Debug, Default)]
 pub struct Continuation {
     /// The flags that say which agent it is, each with its value.
     flags: Vec<(&'static str, String)>,
+    /// The ledger, where a flag said it.
+    ledger: Option<String>,
 }
 
 impl Continuation {
     /// One that needs these flags; what the environment and files say holds for the next command as well.
     pub fn new(flags: Vec<(&'static str, String)>) -> Self {
-        Self { flags }
+        Self { flags, ledger: None }
+    }
+
+    /// The same with the ledger that a flag said.
+    #[must_use]
+    pub fn with_ledger(mut self, ledger: Option<String>) -> Self {
+        self.ledger = ledger;
+        self
+    }
+
+    /// A command about the ledger.
+    pub fn ledger(&self, words: &str) -> String {
+        let ledger = self.ledger.as_ref().map(|path| format!(" --ledger {}", shell_word(path))).unwrap_or_default();
+        format!("longhaul ledger {words}{ledger}{}", self.written())
     }
 
     /// The command that goes on with a task as it stands; none for a task that has ended, and none where the agent's id
@@ -34,6 +50,12 @@ impl Continuation {
             Some(state) if state.is_interrupted() => Some(format!("longhaul send --task-id {id}{flags} \"<reply>\"")),
             Some(_) | None => Some(format!("longhaul task get {id} --wait{flags}")),
         }
+    }
+
+    /// The command that logs in to the agent.
+    pub fn login(&self, options: &Options) -> String {
+        let client = if options.client_id.is_some() { "" } else { " --client-id ID" };
+        format!("longhaul auth login{client}{}", self.written())
     }
 
     fn written(&self) -> String {
