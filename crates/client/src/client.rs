@@ -281,6 +281,14 @@ impl Client {
         self.call_counted(request, timeout, &mut 0).await
     }
 
+    /// How an operation may be repeated at this agent.
+    fn repetition(&self, declared: Repetition) -> Repetition {
+        match declared {
+            Repetition::ByMessageId if self.may_resend() => Repetition::Safe,
+            declared => declared,
+        }
+    }
+
     async fn call_counted<O: Operation>(
         &self,
         mut request: O,
@@ -288,7 +296,7 @@ impl Client {
         attempts: &mut u32,
     ) -> Result<O::Reply, ClientError> {
         let tenant = self.set_tenant(request.tenant_mut());
-        let repetition = if self.may_resend() { Repetition::Safe } else { O::REPETITION };
+        let repetition = self.repetition(O::REPETITION);
         loop {
             let result = self.attempt(&request, &tenant, timeout, *attempts).await;
             *attempts += 1;
@@ -385,7 +393,11 @@ impl Client {
             }
             Some(_) | None => credentials::Attached::default(),
         };
-        let mut headers = options.headers.clone();
+        // They are taken to hold secrets, so they go where credentials go.
+        let mut headers = match chosen.credentials {
+            Credentials::Sent => options.headers.clone(),
+            Credentials::Withheld => HeaderMap::new(),
+        };
         let mut secret: Vec<HeaderName> = headers.keys().cloned().collect();
         headers.extend(attached.headers);
         secret.extend(attached.secret);
@@ -437,3 +449,6 @@ pub(crate) fn give_id(request: &mut wire::SendMessageRequest) -> Result<(), Clie
 pub fn new_id() -> String {
     uuid::Builder::from_random_bytes(rand::random()).into_uuid().to_string()
 }
+
+#[cfg(test)]
+mod tests;

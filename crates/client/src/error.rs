@@ -143,6 +143,8 @@ impl ClientError {
     }
 
     /// Whether the agent cannot have acted on the request: it was not sent, or was refused as a whole.
+    ///
+    /// 503 and `UNAVAILABLE` are no such promise: a proxy also gives them when the agent breaks off a request that it had.
     #[must_use]
     pub fn is_before_acting(&self) -> bool {
         match self {
@@ -154,8 +156,8 @@ impl ClientError {
             | Self::Credential { .. }
             | Self::Setup { .. }
             | Self::Unauthorized { .. } => true,
-            Self::Agent(error) => error.code.is_some_and(|code| code != ErrorCode::Internal),
-            Self::Http { status, .. } => *status == 429 || *status == 503,
+            Self::Agent(error) => error.code.is_some_and(is_refusal),
+            Self::Http { status, .. } => *status == 429,
             Self::Broken { .. } | Self::Timeout { .. } | Self::InvalidAnswer { .. } | Self::TooLarge { .. } => false,
         }
     }
@@ -189,6 +191,30 @@ impl ClientError {
             Self::Http { retry_after, .. } => *retry_after,
             _ => None,
         }
+    }
+}
+
+/// Whether an agent that answers with this has left the request alone.
+fn is_refusal(code: ErrorCode) -> bool {
+    match code {
+        // It failed, was not there any more, or its own answer was no good: all of which it may have noticed too late.
+        ErrorCode::Internal | ErrorCode::Unavailable | ErrorCode::InvalidAgentResponse => false,
+        ErrorCode::TaskNotFound
+        | ErrorCode::TaskNotCancelable
+        | ErrorCode::PushNotificationNotSupported
+        | ErrorCode::UnsupportedOperation
+        | ErrorCode::ContentTypeNotSupported
+        | ErrorCode::ExtendedAgentCardNotConfigured
+        | ErrorCode::ExtensionSupportRequired
+        | ErrorCode::VersionNotSupported
+        | ErrorCode::InvalidArgument
+        | ErrorCode::TooLarge
+        | ErrorCode::ResourceExhausted
+        | ErrorCode::ParseError
+        | ErrorCode::InvalidRequest
+        | ErrorCode::MethodNotFound
+        | ErrorCode::RouteNotFound
+        | ErrorCode::MethodNotAllowed => true,
     }
 }
 
@@ -297,5 +323,30 @@ impl CardError {
     fn is_transient(&self) -> bool {
         let Self::NotFound { source, .. } = self else { return false };
         source.downcast_ref::<ClientError>().is_some_and(ClientError::is_transient)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn of_agent(code: ErrorCode) -> ClientError {
+        ClientError::Agent(AgentError { code: Some(code), error: A2aError::new(code, "said"), wire_code: 0 })
+    }
+
+    #[test]
+    fn what_a_proxy_says_of_an_agent_that_broke_off_is_no_promise_that_it_did_nothing() {
+        let http = |status| ClientError::Http {
+            whom: "http://h".to_owned(),
+            status,
+            excerpt: "upstream connect error or disconnect/reset before headers".to_owned(),
+            retry_after: None,
+        };
+        let later = [http(503), http(502), http(504), of_agent(ErrorCode::Unavailable)];
+        assert!(later.iter().all(|error| error.is_transient() && !error.is_before_acting()));
+        assert!(!of_agent(ErrorCode::Internal).is_before_acting());
+        assert!(!of_agent(ErrorCode::InvalidAgentResponse).is_before_acting());
+        let refused = [http(429), of_agent(ErrorCode::ResourceExhausted), of_agent(ErrorCode::TaskNotFound)];
+        assert!(refused.iter().all(ClientError::is_before_acting));
     }
 }

@@ -1,0 +1,70 @@
+//! What goes with a call, and whether it may be repeated; without a connection.
+
+use longhaul_protocol::wire;
+
+use super::*;
+use crate::card::CardOrigin;
+use crate::{Secret, StaticCredentials};
+
+const CARD: &str = r#"{
+    "name": "one", "description": "", "version": "1", "skills": [],
+    "defaultInputModes": [], "defaultOutputModes": [],
+    "capabilities": {"extensions": [{"uri": "urn:longhaul:ext:idempotent-send:v1"}]},
+    "supportedInterfaces": [
+        {"url": "INTERFACE", "protocolBinding": "JSONRPC", "protocolVersion": "1.0"}
+    ]
+}"#;
+
+/// The card of `https://agent.example`, whose interface is at this URL.
+fn card(interface: &str) -> FoundCard {
+    let text = CARD.replace("INTERFACE", interface);
+    let place = "https://agent.example/card.json";
+    let document = Arc::new(CardDocument::parse(text.as_bytes(), place).unwrap());
+    FoundCard { document, origin: CardOrigin::url(place).unwrap() }
+}
+
+async fn sent(client: &Client) -> HeaderMap {
+    client.exchange(&client.inner.transport, "GetTask", 0, None).await.unwrap().headers
+}
+
+fn with_secrets() -> ClientBuilder {
+    let bearer = Some(Secret::new("s3cret-token".to_owned()));
+    let credentials = Arc::new(StaticCredentials { bearer, ..StaticCredentials::default() });
+    Client::builder().credentials(credentials).header("x-api-key", "s3cret-key").unwrap()
+}
+
+#[tokio::test]
+async fn secrets_go_to_the_host_of_the_card_and_to_no_other() {
+    let own = with_secrets().with_card(card("https://agent.example/rpc")).unwrap();
+    let headers = sent(&own).await;
+    assert!(headers.contains_key("x-api-key") && headers.contains_key("authorization"), "{headers:?}");
+    let other = with_secrets().with_card(card("https://other.example/rpc")).unwrap();
+    let headers = sent(&other).await;
+    assert!(!headers.contains_key("x-api-key") && !headers.contains_key("authorization"), "{headers:?}");
+    assert_eq!(headers.get("a2a-version").unwrap(), "1.0");
+}
+
+#[tokio::test]
+async fn a_client_shows_none_of_its_secrets() {
+    let client = with_secrets().with_card(card("https://agent.example/rpc")).unwrap();
+    let exchange = client.exchange(&client.inner.transport, "GetTask", 0, None).await.unwrap();
+    let shown = format!("{client:?} {exchange:?} {:?}", with_secrets());
+    assert!(!shown.contains("s3cret"), "{shown}");
+}
+
+#[tokio::test]
+async fn only_a_send_is_told_from_its_repetition_by_a_message_id() {
+    let client = Client::builder().with_card(card("https://agent.example/rpc")).unwrap();
+    let repetition = |declared| client.repetition(declared);
+    assert_eq!(repetition(wire::SendMessageRequest::REPETITION), Repetition::Safe);
+    assert_eq!(repetition(wire::TaskPushNotificationConfig::REPETITION), Repetition::Asks);
+    assert_eq!(repetition(wire::GetTaskRequest::REPETITION), Repetition::Safe);
+}
+
+#[tokio::test]
+async fn an_extension_that_no_header_can_name_is_refused() {
+    for uri in ["", "urn:a,urn:b", "urn:a b", "urn:a\r\nx: y"] {
+        let made = Client::builder().extension(uri).with_card(card("https://agent.example/rpc"));
+        assert!(matches!(made, Err(ClientError::Invalid { .. })), "{uri:?}");
+    }
+}
