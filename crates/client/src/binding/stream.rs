@@ -1,6 +1,7 @@
 //! One stream of events as it comes over one connection, with nothing mended.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use bytes::Bytes;
 use http::header;
@@ -81,7 +82,7 @@ struct Sse {
     parser: SseParser,
     /// The id of the request, for JSON-RPC.
     request_id: Option<String>,
-    silence_max: std::time::Duration,
+    silence_max: Duration,
     /// Why nothing more can be read, once the events before it are handed on.
     failed: Option<SseError>,
 }
@@ -134,6 +135,14 @@ impl RawStream {
             }
             None => http_json::refused(exchange.interface, head.status, &head.headers, &body),
         })
+    }
+
+    /// The wait before a reconnect that the server asked for last. Any length.
+    pub fn retry(&self) -> Option<Duration> {
+        match &self.source {
+            Source::Sse(sse) => sse.parser.retry(),
+            Source::Single(_) | Source::Grpc(_) => None,
+        }
     }
 
     /// The next item; none when the server has ended the stream in order.
