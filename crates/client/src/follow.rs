@@ -203,6 +203,11 @@ impl EventStream {
         self.fold.state().and_then(wire::TaskState::known)
     }
 
+    /// Whether the state that was told last is one that nobody knows.
+    pub(crate) fn is_unknown(&self) -> bool {
+        self.fold.state().is_some_and(|state| state.known().is_none())
+    }
+
     /// The next event; none when the task has ended, or waits and was to be followed no further.
     ///
     /// # Errors
