@@ -5,16 +5,18 @@ use std::io::{self, Write as _};
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
 use longhaul_client::follow::{FollowOptions, Until};
+use longhaul_client::ledger::EntryId;
 use longhaul_client::{Client, ClientBuilder, ClientError, FoundCard, Verification};
 use longhaul_protocol::json::ProtoJson;
 use longhaul_protocol::wire::{StreamResponse, StreamResponsePayload, Task};
+use tokio_util::sync::CancellationToken;
 
 use crate::arguments::OutputForm;
 
 use super::failure::{Credentials, Exit, Failure, LocalCode};
 use super::options::{Diagnostics, Options, SendOptions, Sources};
 use super::redact::Redactor;
-use super::render::{Page, clean, json, state_name};
+use super::render::{Continuation, Page, clean, json, state_name};
 use super::way::{CardKeys, Login, Presents, Way};
 
 /// By how much the wait between two questions grows at most.
@@ -50,8 +52,10 @@ pub struct Session {
     seen: Mutex<Option<Task>>,
     /// Whether one can log in to the agent, and has done so.
     login: Mutex<Login>,
-    /// The command that goes on with what the ledger has.
-    delegated: OnceLock<String>,
+    /// Whether it is in the ledger, and which delegation it is.
+    delegated: OnceLock<Option<EntryId>>,
+    /// Ends what gives something back before it ends.
+    pub stop: CancellationToken,
 }
 
 impl Session {
@@ -81,7 +85,15 @@ impl Session {
         let options = Arc::new(options);
         let way = Way::new(Arc::clone(&options), trust);
         let (seen, login) = (Mutex::new(None), Mutex::new(Login::Unknown));
-        Ok(Self { options, way, send: SendOptions::resolve(sources), seen, login, delegated: OnceLock::new() })
+        Ok(Self {
+            options,
+            way,
+            send: SendOptions::resolve(sources),
+            seen,
+            login,
+            delegated: OnceLock::new(),
+            stop: CancellationToken::new(),
+        })
     }
 
     /// What a send is told besides.
@@ -237,25 +249,36 @@ impl Session {
         self.ended_early(Failure::local(LocalCode::Interrupted, "interrupted"))
     }
 
-    /// Takes note of the command that goes on with what the ledger has.
-    pub fn delegated(&self, command: String) {
-        let _ = self.delegated.set(command);
+    /// Takes note that what is done is in the ledger, and which delegation it is if it is one.
+    pub fn delegated(&self, entry: Option<EntryId>) {
+        let _ = self.delegated.set(entry);
     }
 
-    /// The command that goes on with a task as it stands, if there is something to go on with.
-    fn resume(&self, task: &Task) -> Option<String> {
-        self.delegated.get().cloned().or_else(|| self.options.continuation.resume(task))
+    /// Whether something has to be given back at the end: claims of the ledger.
+    pub fn is_delegated(&self) -> bool {
+        self.delegated.get().is_some()
+    }
+
+    /// What says which command goes on.
+    pub fn continuation(&self) -> Continuation {
+        let known = self.options.continuation.clone();
+        match self.delegated.get() {
+            Some(Some(entry)) => known.of_delegation(entry.to_string()),
+            Some(None) | None => known,
+        }
     }
 
     fn ended_early(&self, failure: Failure) -> Failure {
         let Some(task) = self.seen() else {
-            let command = self.delegated.get().cloned();
-            return command.map_or(failure.clone(), |command| failure.hint(format!("go on with: {command}")));
+            return match self.delegated.get() {
+                Some(_) => failure.hint(format!("go on with: {}", self.options.continuation.ledger("recover"))),
+                None => failure,
+            };
         };
         let state = state_name(task.status.as_ref().map(|status| status.state).unwrap_or_default());
         let message = format!("{}: task {} of context {} is {state}", failure.message, task.id, task.context_id);
         let failure = Failure { message, ..failure };
-        match self.resume(&task) {
+        match self.continuation().resume(&task) {
             Some(command) => failure.hint(format!("go on with: {command}")),
             None => failure,
         }

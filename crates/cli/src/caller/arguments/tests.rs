@@ -50,6 +50,19 @@ fn each_option_of_the_contract_is_taken_by_each_command() {
         "chat",
         "watch t",
         "conformance",
+        "auth login",
+        "auth logout",
+        "auth status",
+        "ledger list",
+        "ledger show i",
+        "ledger recover",
+        "ledger answer i hi",
+        "ledger resolve send-again i",
+        "ledger resolve adopt i --task t",
+        "ledger resolve abandon i",
+        "ledger resolve acknowledge i",
+        "ledger remove i",
+        "ledger prune --older-than 1d",
     ] {
         let given = parsed(&format!("{command} {options}")).unwrap().given();
         assert_eq!(given.config, Some(PathBuf::from("c.env")), "{command}");
@@ -112,4 +125,19 @@ fn each_command_says_what_holds_when_nothing_is_said() {
     // A service parameter is not for credentials.
     let about = send.lines().skip_while(|line| !line.contains("--svc-param")).nth(1).unwrap();
     assert!(!about.contains("credential") && !about.contains("auth"), "{about}");
+}
+
+#[test]
+fn a_ledger_is_used_where_that_is_said_whichever_it_is() {
+    for (line, path) in [("send hi --ledger", ""), ("send hi --ledger=l.db", "l.db")] {
+        let Ok(CallerCommand::Send(flags)) = parsed(line) else { panic!("{line}") };
+        assert_eq!(flags.ledger.as_deref(), Some(path));
+        assert_eq!(given(line), [("ledger", path.to_owned())]);
+    }
+    refused("send hi --purpose why", ErrorKind::MissingRequiredArgument);
+    refused("send hi --deadline 1h", ErrorKind::MissingRequiredArgument);
+    refused("watch t --ledger", ErrorKind::ArgumentConflict);
+    refused("watch", ErrorKind::MissingRequiredArgument);
+    refused("ledger resolve adopt i", ErrorKind::MissingRequiredArgument);
+    refused("conformance --level must", ErrorKind::MissingRequiredArgument);
 }

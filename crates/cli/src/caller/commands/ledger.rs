@@ -219,7 +219,7 @@ async fn answer(session: &Session, ledger: &Ledger, flags: &AnswerFlags) -> Resu
     if flags.take_over {
         options.mode = longhaul_client::ledger::ClaimMode::TakeOver;
     }
-    session.delegated(session.options.continuation.ledger("recover"));
+    session.delegated(Some(entry.id));
     let followed = ledger.answer(entry.id, &client, request, options).await;
     let followed = followed.map_err(|error| failure(session, &error))?;
     let finding = delegate::follow(session, followed, Delivery::Whole).await?;

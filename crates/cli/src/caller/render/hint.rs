@@ -15,18 +15,27 @@ pub struct Continuation {
     flags: Vec<(&'static str, String)>,
     /// The ledger, where a flag said it.
     ledger: Option<String>,
+    /// The delegation that the task is of, where it is of one.
+    entry: Option<String>,
 }
 
 impl Continuation {
     /// One that needs these flags; what the environment and files say holds for the next command as well.
     pub fn new(flags: Vec<(&'static str, String)>) -> Self {
-        Self { flags, ledger: None }
+        Self { flags, ledger: None, entry: None }
     }
 
     /// The same with the ledger that a flag said.
     #[must_use]
     pub fn with_ledger(mut self, ledger: Option<String>) -> Self {
         self.ledger = ledger;
+        self
+    }
+
+    /// The same for the task of a delegation: it goes on by the ledger.
+    #[must_use]
+    pub fn of_delegation(mut self, entry: String) -> Self {
+        self.entry = Some(entry);
         self
     }
 
@@ -40,6 +49,15 @@ impl Continuation {
     /// holds what has no business on a command line.
     pub fn resume(&self, task: &Task) -> Option<String> {
         let state = task.status.as_ref().and_then(|status| status.state.known());
+        if let Some(entry) = &self.entry {
+            return match state {
+                Some(state) if state.is_terminal() => None,
+                Some(state) if state.is_interrupted() => {
+                    Some(format!("{} \"<reply>\"", self.ledger(&format!("answer {entry}"))))
+                }
+                Some(_) | None => Some(self.ledger("recover")),
+            };
+        }
         // Behind a dash it would be taken for a flag, quoted or not.
         if task.id.is_empty() || task.id.starts_with('-') || clean::line(&task.id) != task.id {
             return None;

@@ -13,15 +13,26 @@ use crate::caller::session::{End, Session};
 
 use super::{failure, response, text};
 
-/// Follows it to its rest, and shows what happens on the way: as a line on the terminal, or each event.
+/// Follows it to its rest, or until the command is ended, and shows what happens on the way: as a line on the terminal, or each event.
 ///
 /// # Errors
 ///
 /// [`End`] when the ledger fails, or nobody reads stdout any more.
 pub async fn follow(session: &Session, mut followed: Followed, delivery: Delivery) -> Result<Finding, End> {
     let mut shown = Shown::begin(session, delivery);
-    while let Some(update) = followed.next().await {
-        shown.update(&update)?;
+    loop {
+        let update = tokio::select! {
+            update = followed.next() => update,
+            () = session.stop.cancelled() => {
+                // Others may go on with it at once. Why it ends is told by who ends it.
+                let _ = followed.stop().await;
+                return Err(session.interrupted().into());
+            }
+        };
+        match update {
+            Some(update) => shown.update(&update)?,
+            None => break,
+        }
     }
     let finding = followed.rest().await.map_err(|error| failure(session, &error))?;
     shown.end()?;

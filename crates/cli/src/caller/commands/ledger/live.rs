@@ -37,7 +37,7 @@ pub async fn watch(session: &Session) -> Result<(), End> {
             .into());
     }
     found.reverse();
-    session.delegated(session.options.continuation.ledger("recover"));
+    session.delegated(None);
     let mut view = View::begin(session, found)?;
     let mut left = Left::default();
     let mut recovery = ledger.recover(Arc::new(Agents::of(session)), options(session, RunningTasks::Follow));
@@ -50,6 +50,11 @@ pub async fn watch(session: &Session) -> Result<(), End> {
                 Some(finding) => left.count(session, &finding),
                 None => is_recovering = false,
             },
+            () = session.stop.cancelled() => {
+                view.end();
+                recovery.stop().await;
+                return Ok(());
+            }
             _ = looks.tick() => view.look(&ledger).await?,
         }
     }

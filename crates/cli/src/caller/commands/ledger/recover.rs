@@ -1,8 +1,9 @@
 //! `ledger recover`: everything open is found again, and followed to its rest.
 
+use std::collections::BTreeSet;
 use std::sync::Arc;
 
-use longhaul_client::ledger::{Finding, Ledger, LedgerError, RecoverOptions, RunningTasks};
+use longhaul_client::ledger::{EntryId, Finding, Ledger, LedgerError, RecoverOptions, RunningTasks};
 use serde_json::{Value, json};
 
 use crate::arguments::OutputForm;
@@ -20,11 +21,19 @@ use super::{failure, print_json, text};
 ///
 /// [`End`] when something is left that could not be done, or waits for a person: after all of it was written.
 pub async fn recover(session: &Session, ledger: &Ledger, flags: &RecoverFlags) -> Result<(), End> {
-    session.delegated(session.options.continuation.ledger("recover"));
+    session.delegated(None);
     let running = if flags.once { RunningTasks::Leave } else { RunningTasks::Follow };
     let mut recovery = ledger.recover(Arc::new(Agents::of(session)), options(session, running));
     let mut left = Left::default();
-    while let Some(finding) = recovery.next().await {
+    loop {
+        let finding = tokio::select! {
+            finding = recovery.next() => finding,
+            () = session.stop.cancelled() => {
+                recovery.stop().await;
+                return Ok(());
+            }
+        };
+        let Some(finding) = finding else { break };
         left.count(session, &finding);
         match session.options.output {
             OutputForm::Json => print_json(session, &json_of(session, &finding))?,
@@ -45,7 +54,7 @@ pub fn options(session: &Session, running: RunningTasks) -> RecoverOptions {
 /// What is left.
 #[derive(Debug, Default)]
 pub struct Left {
-    people: u64,
+    people: BTreeSet<EntryId>,
     failed: Option<Failure>,
 }
 
@@ -53,10 +62,19 @@ impl Left {
     /// Takes note of a finding.
     pub fn count(&mut self, session: &Session, finding: &Result<Finding, LedgerError>) {
         match finding {
-            Ok(Finding::Question(_) | Finding::Authorization(_) | Finding::Uncertain(_) | Finding::Lost(_)) => {
-                self.people += 1;
+            Ok(
+                Finding::Question(entry)
+                | Finding::Authorization(entry)
+                | Finding::Uncertain(entry)
+                | Finding::Lost(entry)
+                | Finding::Alarm(entry),
+            ) => {
+                self.people.insert(entry.id);
             }
-            Ok(Finding::Alarm(_)) => self.people += 1,
+            // What ended after its alarm needs nobody any more.
+            Ok(Finding::Settled(entry)) => {
+                self.people.remove(&entry.id);
+            }
             Ok(Finding::Unreachable { error, .. }) => {
                 let failure = session.failure(error);
                 // Whatever kept it from the agent: its entries stay open.
@@ -80,7 +98,7 @@ impl Left {
             let message = format!("not all could be recovered: {}", failure.message);
             return Err(End::Told(Failure { message, exit, ..failure }));
         }
-        match self.people {
+        match self.people.len() {
             0 => Ok(()),
             people => {
                 let next = session.options.continuation.ledger("list --which needs-person");

@@ -4,9 +4,10 @@ use longhaul_client::Outcome;
 use longhaul_client::ledger::{Deadline, Entry, Happening, Kept, Route, State};
 use longhaul_protocol::json::ProtoJson;
 use longhaul_protocol::to_json;
+use longhaul_protocol::wire::Task;
 use serde_json::{Value, json};
 
-use crate::caller::render::{Page, message};
+use crate::caller::render::{self, Detail, Page, message};
 use crate::caller::session::Session;
 
 use super::now;
@@ -172,7 +173,11 @@ pub fn outcome(session: &Session, page: &mut Page, outcome: &Outcome) {
         | Outcome::Unknown(task)
         | Outcome::NeedsInput { task, .. }
         | Outcome::NeedsAuthorization { task, .. } => {
-            crate::caller::render::task(page, task, session.options.detail);
+            let mut shown = Task::clone(task);
+            if session.options.detail == Detail::Concise {
+                shown.history.clear();
+            }
+            render::task(page, &shown, session.options.detail);
         }
     }
 }

@@ -22,7 +22,7 @@ impl Sending<'_> {
         let id = followed.entry_id();
         let path = ledger.path().display();
         eprintln!("longhaul: {}", clean::line(&format!("delegation {id} is written down in {path}")));
-        session.delegated(session.options.continuation.ledger("recover"));
+        session.delegated(Some(id));
         if delivery == Delivery::Whole && session.send_options()?.waiting == Waiting::No {
             let finding = begin(session, followed).await?;
             return match outcome(session, &ledger, finding).await? {
