@@ -77,19 +77,24 @@ pub fn keys(flag: &str, path: &Path) -> Result<JwkSet, Failure> {
 pub struct Way {
     options: Arc<Options>,
     keys: CardKeys,
-    /// Tokens of logins, which must not be shown.
-    tokens: Arc<Mutex<Vec<Secret>>>,
+    /// What else must not be shown: tokens of logins, secrets of push configs.
+    hidden: Arc<Mutex<Vec<Secret>>>,
 }
 
 impl Way {
     /// By these options.
     pub fn new(options: Arc<Options>, keys: CardKeys) -> Self {
-        Self { options, keys, tokens: Arc::default() }
+        Self { options, keys, hidden: Arc::default() }
     }
 
     /// What takes the credentials out of what is written for people.
     pub fn redactor(&self) -> Redactor {
-        Redactor::new(&self.options, &self.tokens.lock().unwrap_or_else(PoisonError::into_inner))
+        Redactor::new(&self.options, &self.hidden.lock().unwrap_or_else(PoisonError::into_inner))
+    }
+
+    /// Takes note of secrets that must not be shown by what is made from now on.
+    pub fn hide(&self, secrets: impl IntoIterator<Item = Secret>) {
+        self.hidden.lock().unwrap_or_else(PoisonError::into_inner).extend(secrets);
     }
 
     /// How connections are made.
@@ -190,7 +195,7 @@ impl Way {
         if secrets.is_empty() {
             return Login::Offered;
         }
-        self.tokens.lock().unwrap_or_else(PoisonError::into_inner).extend(secrets);
+        self.hide(secrets);
         Login::There
     }
 }
