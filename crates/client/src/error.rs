@@ -6,6 +6,9 @@ use std::time::Duration;
 use longhaul_protocol::{A2aError, ErrorCode};
 use thiserror::Error;
 
+/// The longest that a peer can ask to be left alone. More is as good as a refusal, and may not even fit a clock.
+const RETRY_AFTER_MAX: Duration = Duration::from_secs(24 * 60 * 60);
+
 /// The cause of an error, whatever library it comes from.
 pub type Cause = Box<dyn std::error::Error + Send + Sync>;
 
@@ -183,14 +186,15 @@ impl ClientError {
         }
     }
 
-    /// How long the peer asks to be left alone, if it says so.
+    /// How long the peer asks to be left alone, if it says so: a day at the most.
     #[must_use]
     pub fn retry_after(&self) -> Option<Duration> {
-        match self {
+        let asked = match self {
             Self::Agent(error) => error.error.retry_after,
             Self::Http { retry_after, .. } => *retry_after,
             _ => None,
-        }
+        };
+        asked.map(|asked| asked.min(RETRY_AFTER_MAX))
     }
 }
 
@@ -332,6 +336,19 @@ mod tests {
 
     fn of_agent(code: ErrorCode) -> ClientError {
         ClientError::Agent(AgentError { code: Some(code), error: A2aError::new(code, "said"), wire_code: 0 })
+    }
+
+    #[test]
+    fn nobody_is_left_alone_for_longer_than_a_clock_goes() {
+        let endless = Some(Duration::MAX);
+        let mut error = A2aError::new(ErrorCode::Unavailable, "later");
+        error.retry_after = endless;
+        let of_agent = ClientError::Agent(AgentError { code: Some(ErrorCode::Unavailable), error, wire_code: 0 });
+        let whom = || "http://h".to_owned();
+        let http = ClientError::Http { whom: whom(), status: 503, excerpt: String::new(), retry_after: endless };
+        for error in [of_agent, http] {
+            assert_eq!(error.retry_after(), Some(RETRY_AFTER_MAX));
+        }
     }
 
     #[test]
