@@ -10,7 +10,7 @@ use std::time::Duration;
 
 use http::{HeaderMap, HeaderName, HeaderValue};
 use longhaul_protocol::wire;
-use tokio::time::sleep;
+use tokio::time::{sleep, timeout};
 
 use crate::binding;
 use crate::binding::exchange::Exchange;
@@ -389,7 +389,8 @@ impl Client {
         let Inner { document, chosen, options, .. } = &*self.inner;
         let attached = match &options.credentials {
             Some(source) if chosen.credentials == Credentials::Sent => {
-                credentials::attach(document.card(), source.as_ref()).await?
+                let attaching = credentials::attach(document.card(), source.as_ref());
+                timeout(options.timeout, attaching).await.unwrap_or_else(|_| Err(credentials::late(options.timeout)))?
             }
             Some(_) | None => credentials::Attached::default(),
         };

@@ -1,6 +1,7 @@
 //! Which credential goes with a call, and where (§4.5, §7.3).
 
 use std::fmt;
+use std::time::Duration;
 
 use async_trait::async_trait;
 use base64::Engine as _;
@@ -35,7 +36,8 @@ pub enum Credential {
 /// Where credentials come from. Asked at each attempt, so that a token that ran out can be replaced.
 #[async_trait]
 pub trait CredentialSource: fmt::Debug + Send + Sync {
-    /// The credential for the scheme that the card names so; none if there is none for it.
+    /// The credential for the scheme that the card names so; none if there is none for it. Has the time of an attempt
+    /// ([`ClientBuilder::timeout`](crate::ClientBuilder::timeout)), and is dropped after that.
     ///
     /// # Errors
     ///
@@ -202,6 +204,12 @@ impl Attached {
         self.headers.insert(name, value);
         Ok(())
     }
+}
+
+/// The source did not answer in time. Nothing was sent.
+pub(crate) fn late(after: Duration) -> ClientError {
+    let source = format!("its source gave no answer within {} s", after.as_secs_f64());
+    ClientError::Credential { scheme: String::new(), source: source.into() }
 }
 
 fn unusable(scheme: &str, why: String) -> ClientError {

@@ -108,9 +108,9 @@ pub enum ClientError {
         what: String,
     },
     /// A credential could not be had.
-    #[error("cannot get a credential for security scheme {scheme:?}")]
+    #[error("cannot get a credential{}", for_scheme(scheme))]
     Credential {
-        /// The name of the scheme in the card.
+        /// The name of the scheme in the card; empty where it is not for a single one.
         scheme: String,
         /// Why.
         source: Cause,
@@ -127,6 +127,10 @@ pub enum ClientError {
 
 fn said(excerpt: &str) -> String {
     if excerpt.is_empty() { String::new() } else { format!(": {excerpt}") }
+}
+
+fn for_scheme(scheme: &str) -> String {
+    if scheme.is_empty() { String::new() } else { format!(" for security scheme {scheme:?}") }
 }
 
 impl ClientError {

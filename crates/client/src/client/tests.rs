@@ -68,3 +68,56 @@ async fn an_extension_that_no_header_can_name_is_refused() {
         assert!(matches!(made, Err(ClientError::Invalid { .. })), "{uri:?}");
     }
 }
+
+/// A card may have a megabyte, and a stranger writes it.
+#[tokio::test]
+async fn a_card_of_very_many_interfaces_and_schemes_is_read_and_used_in_little_time() {
+    const MANY: usize = 4_000;
+    let interface =
+        |n: usize| format!(r#"{{"url":"https://h{n}.example/","protocolBinding":"X{n}","protocolVersion":"1.0"}}"#);
+    let scheme = |n: usize| format!(r#""s{n}":{{"httpAuthSecurityScheme":{{"scheme":"Digest"}}}}"#);
+    let requirement = |n: usize| format!(r#"{{"schemes":{{"s{n}":{{}}}}}}"#);
+    let list = |one: &dyn Fn(usize) -> String| (0..MANY).map(one).collect::<Vec<_>>().join(",");
+    let text = format!(
+        r#"{{"name":"n","description":"","version":"1","skills":[],"capabilities":{{}},"defaultInputModes":[],
+        "defaultOutputModes":[],"supportedInterfaces":[{},{{"url":"https://agent.example/","protocolBinding":"JSONRPC",
+        "protocolVersion":"1.0"}}],"securitySchemes":{{{}}},"securityRequirements":[{}]}}"#,
+        list(&interface),
+        list(&scheme),
+        list(&requirement)
+    );
+    assert!(text.len() < crate::card::CARD_BYTES_MAX, "{}", text.len());
+    let begun = tokio::time::Instant::now();
+    let place = "https://agent.example/card.json";
+    let document = Arc::new(CardDocument::parse(text.as_bytes(), place).unwrap());
+    assert!(document.validate().len() > 100, "what is wrong with it is told");
+    let found = FoundCard { document, origin: CardOrigin::url(place).unwrap() };
+    let client = with_secrets().with_card(found).unwrap();
+    assert_eq!(client.interface().index, MANY);
+    sent(&client).await;
+    assert!(begun.elapsed() < Duration::from_secs(20), "{:?}", begun.elapsed());
+}
+
+#[derive(Debug)]
+struct NeverAnswers;
+
+#[async_trait::async_trait]
+impl CredentialSource for NeverAnswers {
+    async fn credential(&self, _: &str, _: &wire::SecurityScheme) -> Result<Option<crate::Credential>, crate::Cause> {
+        std::future::pending().await
+    }
+
+    async fn undeclared(&self) -> Result<Option<crate::Credential>, crate::Cause> {
+        std::future::pending().await
+    }
+}
+
+#[tokio::test]
+async fn a_source_of_credentials_has_no_more_time_than_an_attempt() {
+    let builder = Client::builder().credentials(Arc::new(NeverAnswers)).timeout(Duration::from_millis(20));
+    let client = builder.with_card(card("https://agent.example/rpc")).unwrap();
+    let called = timeout(Duration::from_secs(10), client.get_task(wire::GetTaskRequest::default())).await;
+    let error = called.unwrap().unwrap_err();
+    assert!(matches!(error, ClientError::Credential { .. }) && error.is_before_acting(), "{error}");
+    assert_eq!(error.to_string(), "cannot get a credential");
+}
