@@ -141,3 +141,29 @@ fn a_ledger_is_used_where_that_is_said_whichever_it_is() {
     refused("ledger resolve adopt i", ErrorKind::MissingRequiredArgument);
     refused("conformance --level must", ErrorKind::MissingRequiredArgument);
 }
+
+/// Each command, with the words that lead to it.
+fn commands(command: &clap::Command, words: &str, all: &mut Vec<(String, clap::Command)>) {
+    for sub in command.get_subcommands().filter(|sub| sub.get_name() != "help") {
+        let words = format!("{words} {}", sub.get_name());
+        all.push((words.trim().to_owned(), sub.clone()));
+        commands(sub, &words, all);
+    }
+}
+
+#[test]
+fn every_option_and_command_is_on_the_page() {
+    let page = include_str!("../../../../../docs/cli.md");
+    let mut all = Vec::new();
+    commands(&Line::command(), "", &mut all);
+    for (words, command) in &all {
+        let name = words.rsplit(' ').next().unwrap();
+        assert!(page.contains(name), "longhaul {words} is not in docs/cli.md");
+        for flag in command.get_arguments().filter_map(clap::Arg::get_long).filter(|flag| *flag != "help") {
+            let is_there = page.match_indices(&format!("--{flag}")).any(|(at, found)| {
+                page[at + found.len()..].starts_with(|next: char| !next.is_ascii_alphanumeric() && next != '-')
+            });
+            assert!(is_there, "--{flag} of longhaul {words} is not in docs/cli.md");
+        }
+    }
+}

@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
-use longhaul_client::ledger::{EntryId, Finding, Ledger, LedgerError, RecoverOptions, RunningTasks};
+use longhaul_client::ledger::{EntryId, Filter, Finding, Ledger, LedgerError, RecoverOptions, RunningTasks};
 use serde_json::{Value, json};
 
 use crate::arguments::OutputForm;
@@ -13,7 +13,10 @@ use crate::caller::render::Page;
 use crate::caller::session::{End, Session};
 
 use super::agents::Agents;
-use super::{failure, print_json, text};
+use super::{entries, failure, now, print_json, text};
+
+/// How many entries are looked at for who follows them.
+const LOOKED_AT_MAX: usize = 10_000;
 
 /// Recovers, and writes each finding as it comes.
 ///
@@ -22,6 +25,7 @@ use super::{failure, print_json, text};
 /// [`End`] when something is left that could not be done, or waits for a person: after all of it was written.
 pub async fn recover(session: &Session, ledger: &Ledger, flags: &RecoverFlags) -> Result<(), End> {
     session.delegated(None);
+    say_who_is_waited_for(session, ledger).await?;
     let running = if flags.once { RunningTasks::Leave } else { RunningTasks::Follow };
     let mut recovery = ledger.recover(Arc::new(Agents::of(session)), options(session, running));
     let mut left = Left::default();
@@ -41,6 +45,17 @@ pub async fn recover(session: &Session, ledger: &Ledger, flags: &RecoverFlags) -
         }
     }
     left.end(session)
+}
+
+/// Nothing may come for as long as a claim holds.
+async fn say_who_is_waited_for(session: &Session, ledger: &Ledger) -> Result<(), End> {
+    let (open, _) = entries(session, ledger, Filter::Open, LOOKED_AT_MAX).await?;
+    let claimed: Vec<_> = open.iter().filter(|entry| entry.is_claimed(now())).collect();
+    if let Some(until) = claimed.iter().filter_map(|entry| entry.claimed.as_ref()).map(|claimed| claimed.until).max() {
+        let count = claimed.len();
+        eprintln!("longhaul: other processes follow {count} of them, or did until they died, which shows at {until}");
+    }
+    Ok(())
 }
 
 /// How a recovery goes about it.
