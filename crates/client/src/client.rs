@@ -38,8 +38,8 @@ const LAST_EVENT_ID_HEADER: HeaderName = HeaderName::from_static("last-event-id"
 
 /// A client of one agent, by one of the interfaces that its card names. Clones share connections.
 ///
-/// Each operation is one method; requests are those of [`wire`], without the tenant, which the card says. All methods end by an
-/// answer or by a [`ClientError`]: within [`ClientBuilder::timeout`] for each attempt, and within
+/// Each operation is one method; requests are those of [`wire`], whose tenant becomes the one that the card says, or none. All
+/// methods end by an answer or by a [`ClientError`]: within [`ClientBuilder::timeout`] for each attempt, and within
 /// [`ClientBuilder::blocking_timeout`] for a send that waits for the task.
 ///
 /// Dropping a future abandons the call. What the agent had got of it by then, it may act on.
@@ -309,11 +309,9 @@ impl Client {
         }
     }
 
-    /// The tenant of the interface goes into each request (§8.3.2); where the card names none, the request's own stands.
+    /// The tenant of the interface goes into each request, exactly: where the card names none, there is none (§8.3.2).
     fn set_tenant(&self, tenant: &mut String) -> String {
-        if !self.inner.chosen.tenant.is_empty() {
-            tenant.clone_from(&self.inner.chosen.tenant);
-        }
+        tenant.clone_from(&self.inner.chosen.tenant);
         tenant.clone()
     }
 

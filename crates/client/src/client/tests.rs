@@ -98,6 +98,19 @@ async fn a_card_of_very_many_interfaces_and_schemes_is_read_and_used_in_little_t
     assert!(begun.elapsed() < Duration::from_secs(20), "{:?}", begun.elapsed());
 }
 
+#[tokio::test]
+async fn the_tenant_is_exactly_that_of_the_card() {
+    for (named, wanted) in [("", ""), (r#""tenant": "acme", "#, "acme")] {
+        let card = card(&format!(r#"https://agent.example/rpc", {named}"description": ""#));
+        let client = Client::builder().with_card(card).unwrap();
+        for own in ["", "mine"] {
+            let mut request = wire::GetTaskRequest { tenant: own.to_owned(), ..wire::GetTaskRequest::default() };
+            let of_path = client.set_tenant(request.tenant_mut());
+            assert_eq!((request.tenant.as_str(), of_path.as_str()), (wanted, wanted));
+        }
+    }
+}
+
 #[derive(Debug)]
 struct NeverAnswers;
 
