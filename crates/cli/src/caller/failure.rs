@@ -10,6 +10,9 @@ use serde_json::json;
 
 use super::render::clean;
 
+/// What to do where it is not known what became of a request.
+const ACTED_HINT: &str =
+    "the agent may have acted on it all the same: look with longhaul task list before you try again";
 /// Where a failure says how to see what was exchanged.
 const DEBUG_HINT: &str = "--debug shows what was exchanged with the agent";
 
@@ -174,8 +177,7 @@ impl Failure {
             }
             ClientError::Connect { .. } => local(LocalCode::Unreachable)
                 .hint("check that the agent runs, and the reference given with --agent-card"),
-            ClientError::Broken { .. } => local(LocalCode::Unreachable)
-                .hint("the agent may have acted on it all the same: look with longhaul task list before you try again"),
+            ClientError::Broken { .. } => local(LocalCode::Unreachable).hint(ACTED_HINT),
             ClientError::Timeout { .. } => local(LocalCode::Timeout).hint("give it longer with --timeout"),
             ClientError::InvalidAnswer { .. } => {
                 Self { code: error_name(ErrorCode::InvalidAgentResponse), ..local(LocalCode::Internal) }
@@ -274,8 +276,7 @@ fn unauthorized(message: String, credentials: Credentials) -> Failure {
 /// Something before the agent says that it cannot be reached; or it is no agent at all.
 fn of_status(status: u16, error: &ClientError) -> Failure {
     match status {
-        502..=504 => Failure::local(LocalCode::Unreachable, told(error))
-            .hint("something before the agent answered: try again later"),
+        502..=504 => Failure::local(LocalCode::Unreachable, told(error)).hint(ACTED_HINT),
         _ => Failure::local(LocalCode::NotA2a, told(error)).hint(DEBUG_HINT),
     }
 }
