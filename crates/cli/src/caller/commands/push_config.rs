@@ -25,7 +25,7 @@ pub async fn run(session: &Session, command: &PushConfigCommand) -> Result<(), E
         PushConfigCommand::Create(flags) => {
             session
                 .way
-                .hide([&flags.token, &flags.auth_credentials].into_iter().flatten().map(|text| Secret::new(text)));
+                .hide([&flags.token, &flags.auth_credentials].into_iter().flatten().map(Secret::new));
             Some(config(flags)?)
         }
         _ => None,
