@@ -46,7 +46,9 @@ pub const REOPENED_AFTER_MAX: Duration = Duration::from_secs(30);
 pub struct FollowOptions {
     /// Where the events end. Default [`Until::Waiting`].
     pub until: Until,
-    /// How long an agent that can't be reached is tried again, from the first failure on. Default 5 min.
+    /// How long an agent that can't be reached is tried again, from the first failure on. Default 5 min. Where only its streams
+    /// can't be opened, the task is asked for in between: at once, but after a tenth of this where the agent numbers its events,
+    /// as what is found so has no numbers and may leave out what passed meanwhile.
     pub patience: Duration,
     /// The first wait between two questions to an agent that does not stream. It grows by half with each answer that shows
     /// nothing new. Default 1 s.
@@ -120,6 +122,8 @@ pub struct EventStream {
     failures: u32,
     /// Since when nothing came but failures.
     failing_since: Option<Instant>,
+    /// Since when nothing came over any stream that was to be opened.
+    unopened_since: Option<Instant>,
     /// How often in a row the agent was asked and showed nothing new, or ended a subscription after its snapshot.
     quiet: u32,
 }
@@ -176,6 +180,7 @@ impl EventStream {
             held: None,
             failures: 0,
             failing_since: None,
+            unopened_since: None,
             quiet: 0,
         }
     }

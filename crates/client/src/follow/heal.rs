@@ -14,6 +14,8 @@ use crate::operation::{Opening, Repetition};
 
 /// A stream that was open for so long says that the agent could be reached, even if nothing came over it.
 const REACHED_AFTER: Duration = Duration::from_secs(10);
+/// For which part of the patience only streams are tried, where the agent would go on with the very next event.
+const NUMBERS_KEPT: u32 = 10;
 /// How long an event of a stream is held back, until the task was compared with what the stream brought.
 const COMPARISON_MAX: Duration = Duration::from_secs(10);
 /// How much longer each wait is than the one before, while there is nothing new.
@@ -154,10 +156,13 @@ impl EventStream {
     /// There was no stream, or nothing came over it. Where something answers at all, it may be only streams that do not pass:
     /// so the task is looked at before the next attempt.
     fn unreachable(&mut self, error: ClientError) -> Result<(), ClientError> {
-        let again = match error {
-            ClientError::Connect { .. } => Ask::Stream,
-            _ => Ask::Task(NoStream::Unreachable),
-        };
+        let now = Instant::now();
+        let is_about_streams = !matches!(error, ClientError::Connect { .. } | ClientError::Http { status: 429, .. });
+        let since = *self.unopened_since.get_or_insert(now);
+        let has_number = self.number(&self.last_event_id).is_some();
+        let is_late = now.duration_since(since) >= self.options.patience / NUMBERS_KEPT;
+        let loses_nothing = !has_number || is_late;
+        let again = if is_about_streams && loses_nothing { Ask::Task(NoStream::Unreachable) } else { Ask::Stream };
         self.cut(error, again)
     }
 

@@ -49,6 +49,7 @@ impl EventStream {
     /// Takes an item of the stream that is open.
     pub(super) fn take(&mut self, item: RawItem, is_first: bool) -> Result<(), ClientError> {
         self.heard();
+        self.unopened_since = None;
         if !is_first {
             self.quiet = 0;
         }
