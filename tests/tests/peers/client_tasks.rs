@@ -5,7 +5,7 @@ use longhaul_client::{ClientError, Outcome, WaitOptions};
 use longhaul_protocol::{ErrorCode, TaskState, Timestamp, wire};
 use longhaul_tests::{PATIENCE, Sdk, until, within};
 
-use crate::client_support::{Case, answer, artifact, cancel, each, get, say, state, states, texts, told};
+use crate::client_support::{Case, answer, artifact, cancel, each, get, parts, say, state, states, texts, told};
 
 #[tokio::test]
 async fn task_is_got_with_as_much_history_as_asked_for() {
@@ -173,6 +173,7 @@ async fn task_in_work_is_followed_with_each_chunk_once() {
         let events = case.rest(case.client.follow(&task.id, FollowOptions::default())).await;
         let chunks: Vec<String> = (1..=400).map(|number| format!("chunk {number}\n")).collect();
         assert_eq!(told(&events, "chunks"), chunks, "{}", case.name());
+        assert_eq!(parts(&events), chunks.len(), "{}: some were told anew", case.name());
         assert_eq!(states(&events).last(), Some(&TaskState::Completed), "{}", case.name());
     })
     .await;
