@@ -40,11 +40,18 @@ fn what_the_kit_finds_is_the_end_of_the_command_too() {
     let kit = kit("echo 2 failed, 70 passed; exit 1");
     let (code, stdout, stderr) = run(&kit, &agent.url(), &[]);
     assert_eq!((code, stdout.as_str()), (1, "2 failed, 70 passed\n"));
-    assert!(stderr.contains("exit status: 1") && stderr.contains("/reports"), "{stderr}");
+    assert!(stderr.contains("LONGHAUL_ERR_NOT_CONFORMANT") && stderr.contains("/reports"), "{stderr}");
     let (code, stdout, stderr) = run(&kit, &agent.url(), &["-o", "json"]);
     let told: Value = serde_json::from_str(&stdout).expect("it is one document");
     assert_eq!((code, &told["passed"], &told["exitStatus"]), (1, &json!(false), &json!(1)));
     assert!(stderr.starts_with("2 failed, 70 passed\n"), "{stderr}");
+}
+
+#[test]
+fn a_kit_that_can_not_run_has_found_nothing() {
+    let agent = Scripted::new(json!({}), |_, _, _| Ok(json!({})));
+    let (code, _, stderr) = run(&kit("echo no pytest >&2; exit 4"), &agent.url(), &[]);
+    assert!(code == 1 && stderr.contains("exit status: 4") && stderr.contains("A2ACLI_ERR_INTERNAL"), "{stderr}");
 }
 
 #[test]

@@ -17,6 +17,8 @@ use crate::caller::session::{End, Session};
 const STARTER: &str = "run_tck.py";
 /// The Python of the kit's own environment, in its folder.
 const PYTHON: &str = ".venv/bin/python";
+/// How the kit ends when tests have failed; any other status but 0 is a fault of the kit, or of its environment.
+const FOUND_SOMETHING: i32 = 1;
 /// Where the kit leaves its report, in its folder.
 const REPORT: &str = "reports/compatibility.json";
 
@@ -42,16 +44,14 @@ pub async fn run(session: &Session, folder: &Path, level: Option<&str>) -> Resul
             json!({ "host": host, "passed": status.success(), "exitStatus": status.code(), "report": report.to_str() });
         session.print(&(clean::json(told.to_string()) + "\n"))?;
     }
-    match status.success() {
-        true => Ok(()),
-        false => {
-            let message = format!("the kit ended with {status}");
-            Err(End::Told(
-                Failure::local(LocalCode::NotConformant, message)
-                    .hint(format!("its report is in {}/reports", folder.display())),
-            ))
-        }
-    }
+    let told = match status.code() {
+        Some(0) => return Ok(()),
+        Some(FOUND_SOMETHING) => Failure::local(LocalCode::NotConformant, "the kit found what is not as it has to be")
+            .hint(format!("its report is in {}/reports", folder.display())),
+        _ => Failure::local(LocalCode::Internal, format!("the kit did not get to its end: {status}"))
+            .hint("look at what it says above; its environment may lack something that its README names"),
+    };
+    Err(End::Told(told))
 }
 
 /// What the kit is given: it looks for the card itself.
