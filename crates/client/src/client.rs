@@ -392,14 +392,15 @@ impl Client {
             }
             Some(_) | None => credentials::Attached::default(),
         };
+        if !attached.query.is_empty() && chosen.binding == Binding::Grpc {
+            return Err(credentials::no_query());
+        }
         // They are taken to hold secrets, so they go where credentials go.
         let mut headers = match chosen.credentials {
             Credentials::Sent => options.headers.clone(),
             Credentials::Withheld => HeaderMap::new(),
         };
-        let mut secret: Vec<HeaderName> = headers.keys().cloned().collect();
         headers.extend(attached.headers);
-        secret.extend(attached.secret);
         headers.insert(VERSION_HEADER, options.version.clone());
         if let Ok(extensions) = HeaderValue::try_from(options.extensions.join(", ")) {
             headers.insert(EXTENSIONS_HEADER, extensions);
@@ -411,6 +412,9 @@ impl Client {
             let mut call = Call { operation, interface: &chosen.url, attempts_before, headers: &mut headers };
             interceptor.before(&mut call).await?;
         }
+        // Whatever is not the client's own may be a credential, whoever put it there.
+        let is_own = |name: &&HeaderName| [VERSION_HEADER, EXTENSIONS_HEADER, LAST_EVENT_ID_HEADER].contains(name);
+        let secret = headers.keys().filter(|name| !is_own(name)).cloned().collect();
         Ok(Exchange {
             operation,
             transport,

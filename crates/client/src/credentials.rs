@@ -90,8 +90,6 @@ impl CredentialSource for StaticCredentials {
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Attached {
     pub headers: HeaderMap,
-    /// The names of all headers that hold one.
-    pub secret: Vec<HeaderName>,
     /// Parameters of the URL, encoded.
     pub query: String,
 }
@@ -200,7 +198,6 @@ impl Attached {
         let mut value = HeaderValue::try_from(value)
             .map_err(|_| unusable(scheme, "the credential holds characters that no header can".to_owned()))?;
         value.set_sensitive(true);
-        self.secret.push(name.clone());
         self.headers.insert(name, value);
         Ok(())
     }
@@ -209,6 +206,12 @@ impl Attached {
 /// The source did not answer in time. Nothing was sent.
 pub(crate) fn late(after: Duration) -> ClientError {
     let source = format!("its source gave no answer within {} s", after.as_secs_f64());
+    ClientError::Credential { scheme: String::new(), source: source.into() }
+}
+
+/// The card puts a key where gRPC has nothing. Sent without it, the call would be refused, and nobody knew why.
+pub(crate) fn no_query() -> ClientError {
+    let source = "the card puts the API key in the query of a URL, which gRPC has not (hint: prefer another binding)";
     ClientError::Credential { scheme: String::new(), source: source.into() }
 }
 

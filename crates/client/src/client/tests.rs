@@ -112,6 +112,50 @@ async fn the_tenant_is_exactly_that_of_the_card() {
 }
 
 #[derive(Debug)]
+struct Adds(&'static str);
+
+#[async_trait::async_trait]
+impl Interceptor for Adds {
+    async fn before(&self, call: &mut Call<'_>) -> Result<(), ClientError> {
+        call.headers.insert(self.0, HeaderValue::from_static("s3cret"));
+        Ok(())
+    }
+}
+
+#[tokio::test]
+async fn what_an_interceptor_adds_is_not_logged() {
+    let builder = Client::builder().interceptor(Arc::new(Adds("x-mine")));
+    let client = builder.with_card(card("https://agent.example/rpc")).unwrap();
+    let exchange = client.exchange(&client.inner.transport, "GetTask", 0, None).await.unwrap();
+    assert_eq!(exchange.headers.get("x-mine").unwrap(), "s3cret");
+    let shown = crate::interceptor::redacted(&exchange.headers, &exchange.secret);
+    assert_eq!(shown.get("x-mine").unwrap(), "[redacted]");
+    assert_eq!(shown.get("a2a-version").unwrap(), "1.0");
+}
+
+#[tokio::test]
+async fn a_key_that_grpc_has_no_place_for_is_said_to_be_missing() {
+    let text = r#"{"name": "n", "description": "", "version": "1", "skills": [], "capabilities": {},
+        "defaultInputModes": [], "defaultOutputModes": [],
+        "securitySchemes": {"k": {"apiKeySecurityScheme": {"location": "query", "name": "key"}}},
+        "supportedInterfaces": [
+            {"url": "https://agent.example:50051", "protocolBinding": "GRPC", "protocolVersion": "1.0"},
+            {"url": "https://agent.example/rpc", "protocolBinding": "JSONRPC", "protocolVersion": "1.0"}
+        ]}"#;
+    let place = "https://agent.example/card.json";
+    let document = Arc::new(CardDocument::parse(text.as_bytes(), place).unwrap());
+    let found = FoundCard { document, origin: CardOrigin::url(place).unwrap() };
+    for (binding, is_sent) in [(Binding::Grpc, false), (Binding::JsonRpc, true)] {
+        let key = StaticCredentials { api_key: Some(Secret::new("k3y")), ..StaticCredentials::default() };
+        let preference = crate::card::Preference { bindings: vec![binding], ..Default::default() };
+        let builder = Client::builder().credentials(Arc::new(key)).preference(preference);
+        let client = builder.with_card(found.clone()).unwrap();
+        let exchange = client.exchange(&client.inner.transport, "GetTask", 0, None).await;
+        assert_eq!(exchange.map(|exchange| exchange.query).ok(), is_sent.then(|| "key=k3y".to_owned()));
+    }
+}
+
+#[derive(Debug)]
 struct NeverAnswers;
 
 #[async_trait::async_trait]
