@@ -13,6 +13,9 @@ use super::render::clean;
 /// What to do where it is not known what became of a request.
 const ACTED_HINT: &str =
     "the agent may have acted on it all the same: look with longhaul task list before you try again";
+/// The same, where it may only have taken longer.
+const LATE_HINT: &str =
+    "give it longer with --timeout; the agent may have acted on it all the same, so look with longhaul task list first";
 /// Where a failure says how to see what was exchanged.
 const DEBUG_HINT: &str = "--debug shows what was exchanged with the agent";
 
@@ -178,7 +181,7 @@ impl Failure {
             ClientError::Connect { .. } => local(LocalCode::Unreachable)
                 .hint("check that the agent runs, and the reference given with --agent-card"),
             ClientError::Broken { .. } => local(LocalCode::Unreachable).hint(ACTED_HINT),
-            ClientError::Timeout { .. } => local(LocalCode::Timeout).hint("give it longer with --timeout"),
+            ClientError::Timeout { .. } => local(LocalCode::Timeout).hint(LATE_HINT),
             ClientError::InvalidAnswer { .. } => {
                 Self { code: error_name(ErrorCode::InvalidAgentResponse), ..local(LocalCode::Internal) }
                     .hint(DEBUG_HINT)
