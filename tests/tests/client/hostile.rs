@@ -370,7 +370,7 @@ async fn each_fault_of_a_card_is_an_error() {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn streams_that_are_dropped_leave_nothing_behind() {
-    const STREAMS: usize = 5000;
+    const STREAMS: usize = 3000;
     const WARM: usize = 500;
     let server = Server::start(Store::Memory).await;
     let mut clients = Vec::new();

@@ -18,7 +18,7 @@ use crate::stories::{Story, hasty, tell};
 use crate::support::{BINDINGS, say};
 
 /// All of them together.
-const STREAMS: usize = 500;
+const STREAMS: usize = 240;
 /// With the task, WORKING and COMPLETED there are this many events and three more.
 const CHUNKS: usize = 197;
 /// As many as one stream has.
@@ -128,7 +128,7 @@ async fn streams_over_grpc_come_whole_through_each_fault() {
 /// The same where nothing is numbered: only comparing snapshots shows what was missed.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn streams_without_numbers_bring_each_chunk_once() {
-    const STREAMS: usize = 60;
+    const STREAMS: usize = 40;
     for binding in [Binding::JsonRpc, Binding::HttpJson] {
         let seed = seed();
         let proxy = FaultProxy::start(move |asked| by_lot(asked, seed)).await;
