@@ -358,12 +358,22 @@ impl Client {
         let opened = async {
             let transport = self.inner.transport.for_stream();
             let exchange = self.exchange(&transport, operation, attempts_before, last_event_id).await?;
-            let deadline = Deadline::after(self.inner.options.timeout);
+            let deadline = Deadline::after(self.opening_timeout(&opening));
             binding::open(self.inner.chosen.binding, exchange, &opening, &tenant, deadline).await
         };
         let opened = opened.await;
         self.after(operation, opened.as_ref().err()).await;
         opened
+    }
+
+    /// How long the first sign of a stream may take. Some servers begin it with the agent's first word only, which may be the
+    /// whole answer, and is lost with the stream. What may be sent again is not waited for so long.
+    fn opening_timeout(&self, opening: &Opening) -> Duration {
+        let Options { timeout, blocking_timeout, .. } = self.inner.options;
+        match opening {
+            Opening::Send(_) if !self.may_resend() => blocking_timeout.max(timeout),
+            Opening::Send(_) | Opening::Subscribe(_) => timeout,
+        }
     }
 
     pub(crate) fn retry(&self) -> &RetryPolicy {

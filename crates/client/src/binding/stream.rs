@@ -8,7 +8,7 @@ use http::header;
 use http_body_util::BodyExt as _;
 use hyper::body::Incoming;
 use longhaul_protocol::wire;
-use tokio::time::timeout;
+use tokio::time::timeout_at;
 
 use super::exchange::{Exchange, Target};
 use super::grpc::GrpcItems;
@@ -83,6 +83,8 @@ struct Sse {
     /// The id of the request, for JSON-RPC.
     request_id: Option<String>,
     silence_max: Duration,
+    /// When the first event has to be there, if that is later than the silence allows; none once it is.
+    first_by: Option<Deadline>,
     /// Why nothing more can be read, once the events before it are handed on.
     failed: Option<SseError>,
 }
@@ -114,6 +116,7 @@ impl RawStream {
                 parser: SseParser::new(limits),
                 request_id,
                 silence_max: config.stream_silence_max,
+                first_by: Some(deadline),
                 failed: None,
             };
             return Ok(Self { source: Source::Sse(Box::new(sse)), about });
@@ -173,20 +176,26 @@ impl RawStream {
 }
 
 impl Sse {
+    /// How long nothing may come from now on.
+    fn silence(&self) -> Deadline {
+        let silence = Deadline::after(self.silence_max);
+        self.first_by.filter(|first| first.at > silence.at).unwrap_or(silence)
+    }
+
     async fn next(&mut self, about: &About) -> Option<Result<RawItem, ClientError>> {
         loop {
             for event in self.parser.by_ref() {
                 if !event.data.is_empty() {
+                    self.first_by = None;
                     return Some(about.read(&event, self.request_id.as_deref()));
                 }
             }
             if let Some(error) = self.failed {
                 return Some(Err(about.too_large(error)));
             }
-            match timeout(self.silence_max, self.body.frame()).await {
-                Err(_) => {
-                    return Some(Err(ClientError::Timeout { whom: about.whom.clone(), after: self.silence_max }));
-                }
+            let silence = self.silence();
+            match timeout_at(silence.at, self.body.frame()).await {
+                Err(_) => return Some(Err(silence.passed(about.whom.clone()))),
                 Ok(None) if self.parser.is_in_event() => {
                     return Some(Err(about.broken("an event was cut in two".into())));
                 }

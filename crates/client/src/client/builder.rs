@@ -84,7 +84,8 @@ impl ClientBuilder {
         self
     }
 
-    /// The time for each attempt of a send that waits until the task rests. Default 1 h.
+    /// The time for each attempt of a send that waits until the task rests, and until the first event of a stream that a send
+    /// begins, where it may not be sent again. Default 1 h.
     pub fn blocking_timeout(mut self, timeout: Duration) -> Self {
         self.options.blocking_timeout = timeout;
         self

@@ -178,3 +178,42 @@ async fn a_source_of_credentials_has_no_more_time_than_an_attempt() {
     assert!(matches!(error, ClientError::Credential { .. }) && error.is_before_acting(), "{error}");
     assert_eq!(error.to_string(), "cannot get a credential");
 }
+
+/// Answers one request: with the head of a stream after a while, and with the agent's only word after another.
+async fn hesitates(listener: tokio::net::TcpListener, pause: Duration) {
+    use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
+    let (mut stream, _) = listener.accept().await.unwrap();
+    let mut asked = Vec::new();
+    while !asked.ends_with(b"}") {
+        assert_ne!(stream.read_buf(&mut asked).await.unwrap(), 0);
+    }
+    sleep(pause).await;
+    stream.write_all(b"HTTP/1.1 200 OK\r\ncontent-type: text/event-stream\r\nconnection: close\r\n\r\n").await.unwrap();
+    sleep(pause).await;
+    let word = r#"data: {"message": {"messageId": "m", "role": "ROLE_AGENT", "parts": [{"text": "done"}]}}"#;
+    stream.write_all(format!("{word}\n\n").as_bytes()).await.unwrap();
+}
+
+#[tokio::test]
+async fn an_agent_that_thinks_before_its_first_word_is_waited_for() {
+    let short = Duration::from_millis(100);
+    let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let text = format!(
+        r#"{{"name": "n", "description": "", "version": "1", "skills": [], "capabilities": {{"streaming": true}},
+        "defaultInputModes": [], "defaultOutputModes": [], "supportedInterfaces": [
+            {{"url": "http://{}", "protocolBinding": "HTTP+JSON", "protocolVersion": "1.0"}}]}}"#,
+        listener.local_addr().unwrap()
+    );
+    let document = Arc::new(CardDocument::parse(text.as_bytes(), "card.json").unwrap());
+    let found = FoundCard { document, origin: CardOrigin::caller() };
+    let mut transport = crate::TransportConfig::default();
+    (transport.stream_silence_max, transport.proxy) = (short, crate::Proxy::Direct);
+    let client = Client::builder().transport(transport).timeout(short).with_card(found).unwrap();
+    let mut agent = tokio::task::JoinSet::new();
+    agent.spawn(hesitates(listener, 4 * short));
+    let message = wire::Message { parts: vec![wire::Part::text("hello")], ..wire::Message::default() };
+    let request = wire::SendMessageRequest { message: Some(message), ..wire::SendMessageRequest::default() };
+    let answered = timeout(Duration::from_secs(20), client.delegate(request, crate::WaitOptions::default())).await;
+    let answer = answered.unwrap().unwrap();
+    assert!(matches!(&answer, crate::Outcome::Answered(said) if said.parts.len() == 1), "{answer:?}");
+}
