@@ -385,7 +385,7 @@ async fn what_an_agent_forgets_behind_a_snapshot_is_put_right() {
 
 #[tokio::test]
 async fn patience_begins_with_the_first_failure_and_ends() {
-    for binding in HTTP {
+    let [one, other] = HTTP.map(async |binding| {
         // It is silent for longer than the patience, which is no failure; then it is gone.
         let agent = Scripted::start(Streams::Plain, |asked, operation, nth| match (operation, nth) {
             ("SendStreamingMessage", _) => {
@@ -411,7 +411,8 @@ async fn patience_begins_with_the_first_failure_and_ends() {
         assert!(events.next().await.is_none());
         let tries = agent.asked().len();
         assert!((3..200).contains(&tries), "{binding}: {tries}");
-    }
+    });
+    tokio::join!(one, other);
 }
 
 #[tokio::test]

@@ -235,16 +235,17 @@ async fn bytes_that_come_alone_make_the_same_events() {
 
 #[tokio::test]
 async fn stream_outlives_the_timeout_of_a_call() {
-    let proxy = FaultProxy::start(|_| LinkFault::None).await;
-    let server = behind(&proxy, Launch::new(Store::Memory)).await;
-    for binding in BINDINGS {
+    let [one, two, three] = BINDINGS.map(async |binding| {
+        let proxy = FaultProxy::start(|_| LinkFault::None).await;
+        let server = behind(&proxy, Launch::new(Store::Memory)).await;
         let builder = hasty(binding).timeout(Duration::from_millis(500));
         let client = builder.connect(&format!("http://{}", proxy.addr())).await.unwrap();
         let before = proxy.asked();
         let story = tell(&client, say("slow 2")).await;
         story.assert_is_the_log(server.addr()).await;
         assert_eq!(proxy.asked() - before, 1, "{binding}: it was opened again");
-    }
+    });
+    tokio::join!(one, two, three);
 }
 
 #[tokio::test]

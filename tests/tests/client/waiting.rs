@@ -21,8 +21,8 @@ fn wait_options() -> WaitOptions {
 
 #[tokio::test]
 async fn state_that_nobody_knows_for_too_long_is_the_outcome() {
-    for binding in HTTP {
-        for streams in [Streams::None, Streams::Plain] {
+    for streams in [Streams::None, Streams::Plain] {
+        let [one, other] = HTTP.map(async |binding| {
             let agent = Scripted::start(streams, |asked, operation, _| match operation {
                 "SendStreamingMessage" | "SubscribeToTask" => {
                     stream(asked, &[json!({"task": snapshot("WORKING", &[])}), status("PONDERING")]).then(Step::Stall)
@@ -39,7 +39,8 @@ async fn state_that_nobody_knows_for_too_long_is_the_outcome() {
             assert!(matches!(waited, Outcome::Unknown(_)), "{binding} {streams:?}: {waited:?}");
             assert!(began.elapsed() >= Duration::from_millis(1200), "{binding} {streams:?}");
             assert_eq!(agent.asked().last().unwrap(), "GetTask", "{binding} {streams:?}: it was not asked again");
-        }
+        });
+        tokio::join!(one, other);
     }
 }
 
