@@ -4,6 +4,7 @@ use std::future::pending;
 use std::io::{self, Write as _};
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
+use longhaul_client::card::{self, Chosen};
 use longhaul_client::follow::{FollowOptions, Until};
 use longhaul_client::ledger::EntryId;
 use longhaul_client::{Client, ClientBuilder, ClientError, FoundCard, Verification};
@@ -136,8 +137,13 @@ impl Session {
     pub async fn client(&self) -> Result<Client, Failure> {
         let found = self.card().await?;
         let client = self.builder()?.connect_card(found).await.map_err(|error| self.failure(&error))?;
+        let chosen = client.interface();
+        let is_given = self.options.credentials() == Credentials::Given || !self.options.service_params.is_empty();
+        let has_secrets = is_given || *self.login.lock().unwrap_or_else(PoisonError::into_inner) == Login::There;
+        if let Some(note) = withheld(chosen).filter(|_| has_secrets) {
+            eprintln!("longhaul: WARNING: {}", clean::line(&note));
+        }
         if self.options.diagnostics == Diagnostics::On {
-            let chosen = client.interface();
             let line =
                 format!("interface {} of the card: {} {} {}", chosen.index, chosen.binding, chosen.version, chosen.url);
             eprintln!("debug: {}", clean::line(&line));
@@ -282,5 +288,39 @@ impl Session {
             Some(command) => failure.hint(format!("go on with: {command}")),
             None => failure,
         }
+    }
+}
+
+/// What somebody has to know who gave credentials, where they don't go to the interface.
+fn withheld(chosen: &Chosen) -> Option<String> {
+    (chosen.credentials == card::Credentials::Withheld).then(|| {
+        format!(
+            "credentials and service parameters are not sent to {}: it is not on the host that was named (hint: \
+             --any-interface sends them)",
+            chosen.url
+        )
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use longhaul_client::card::{Binding, ProtocolVersion, Reach};
+
+    use super::*;
+
+    #[test]
+    fn who_gave_credentials_is_told_where_they_do_not_go() {
+        let chosen = |credentials| Chosen {
+            binding: Binding::JsonRpc,
+            url: "https://other.example/rpc".to_owned(),
+            tenant: String::new(),
+            version: ProtocolVersion::V1_0,
+            index: 0,
+            reach: Reach::INTERNET,
+            credentials,
+        };
+        let note = withheld(&chosen(card::Credentials::Withheld)).unwrap();
+        assert!(note.contains("not sent to https://other.example/rpc") && note.contains("--any-interface"), "{note}");
+        assert_eq!(withheld(&chosen(card::Credentials::Sent)), None);
     }
 }
