@@ -35,7 +35,7 @@ async fn task_that_nobody_knows_is_not_found_by_any_operation(case: &Case<'_>) {
     };
     let configs = wire::ListTaskPushNotificationConfigsRequest { task_id: "nobody".to_owned(), ..Default::default() };
     let mut followed = client.follow("nobody", FollowOptions::default());
-    let followed = within(PATIENCE, "a refusal", followed.next()).await.expect("it is refused");
+    let followed = within(PATIENCE, "a refusal", followed.next()).await.unwrap();
     let refusals = [
         case.refusal("GetTask", client.get_task(get("nobody")).await),
         case.refusal("CancelTask", client.cancel_task(cancel("nobody")).await),
