@@ -13,6 +13,7 @@ mod run;
 mod save;
 mod session;
 mod usage;
+mod way;
 
 pub use run::{run, show_config};
 pub use usage::refuse;

@@ -10,7 +10,7 @@ use std::time::Duration;
 
 use http::{HeaderMap, HeaderName, HeaderValue};
 use longhaul_protocol::wire;
-use tokio::time::sleep;
+use tokio::time::{sleep, timeout};
 
 use crate::binding::exchange::Exchange;
 use crate::binding::stream::RawStream;
@@ -37,8 +37,8 @@ const LAST_EVENT_ID_HEADER: HeaderName = HeaderName::from_static("last-event-id"
 
 /// A client of one agent, by one of the interfaces that its card names. Clones share connections.
 ///
-/// Each operation is one method; requests are those of [`wire`], without the tenant, which the card says. All methods end by an
-/// answer or by a [`ClientError`]: within [`ClientBuilder::timeout`] for each attempt, and within
+/// Each operation is one method; requests are those of [`wire`], whose tenant becomes the one that the card says, or none. All
+/// methods end by an answer or by a [`ClientError`]: within [`ClientBuilder::timeout`] for each attempt, and within
 /// [`ClientBuilder::blocking_timeout`] for a send that waits for the task.
 ///
 /// Dropping a future abandons the call. What the agent had got of it by then, it may act on.
@@ -280,6 +280,14 @@ impl Client {
         self.call_counted(request, timeout, &mut 0).await
     }
 
+    /// How an operation may be repeated at this agent.
+    fn repetition(&self, declared: Repetition) -> Repetition {
+        match declared {
+            Repetition::ByMessageId if self.may_resend() => Repetition::Safe,
+            declared => declared,
+        }
+    }
+
     async fn call_counted<O: Operation>(
         &self,
         mut request: O,
@@ -287,7 +295,7 @@ impl Client {
         attempts: &mut u32,
     ) -> Result<O::Reply, ClientError> {
         let tenant = self.set_tenant(request.tenant_mut());
-        let repetition = if self.may_resend() { Repetition::Safe } else { O::REPETITION };
+        let repetition = self.repetition(O::REPETITION);
         loop {
             let result = self.attempt(&request, &tenant, timeout, *attempts).await;
             *attempts += 1;
@@ -300,11 +308,9 @@ impl Client {
         }
     }
 
-    /// The tenant of the interface goes into each request (§8.3.2); where the card names none, the request's own stands.
+    /// The tenant of the interface goes into each request, exactly: where the card names none, there is none (§8.3.2).
     fn set_tenant(&self, tenant: &mut String) -> String {
-        if !self.inner.chosen.tenant.is_empty() {
-            tenant.clone_from(&self.inner.chosen.tenant);
-        }
+        tenant.clone_from(&self.inner.chosen.tenant);
         tenant.clone()
     }
 
@@ -351,7 +357,7 @@ impl Client {
         let opened = async {
             let transport = self.inner.transport.for_stream();
             let exchange = self.exchange(&transport, operation, attempts_before, last_event_id).await?;
-            let deadline = Deadline::after(self.inner.options.timeout);
+            let deadline = Deadline::after(self.opening_timeout(&opening));
             binding::open(&self.inner.chosen, exchange, &opening, &tenant, deadline).await
         };
         let opened = opened.await;
@@ -365,6 +371,16 @@ impl Client {
     /// `GetTask`, except of agents that number events.
     pub(crate) fn subscribes(&self) -> bool {
         Spoken::of(&self.inner.chosen) == Spoken::Current || self.declares(STREAM_RESUME)
+    }
+
+    /// How long the first sign of a stream may take. Some servers begin it with the agent's first word only, which may be the
+    /// whole answer, and is lost with the stream. What may be sent again is not waited for so long.
+    fn opening_timeout(&self, opening: &Opening) -> Duration {
+        let Options { timeout, blocking_timeout, .. } = self.inner.options;
+        match opening {
+            Opening::Send(_) if !self.may_resend() => blocking_timeout.max(timeout),
+            Opening::Send(_) | Opening::Subscribe(_) => timeout,
+        }
     }
 
     pub(crate) fn retry(&self) -> &RetryPolicy {
@@ -388,14 +404,20 @@ impl Client {
         let Inner { document, chosen, options, .. } = &*self.inner;
         let attached = match &options.credentials {
             Some(source) if chosen.credentials == Credentials::Sent => {
-                credentials::attach(document.card(), source.as_ref()).await?
+                let attaching = credentials::attach(document.card(), source.as_ref());
+                timeout(options.timeout, attaching).await.unwrap_or_else(|_| Err(credentials::late(options.timeout)))?
             }
             Some(_) | None => credentials::Attached::default(),
         };
-        let mut headers = options.headers.clone();
-        let mut secret: Vec<HeaderName> = headers.keys().cloned().collect();
+        if !attached.query.is_empty() && chosen.binding == Binding::Grpc {
+            return Err(credentials::no_query());
+        }
+        // They are taken to hold secrets, so they go where credentials go.
+        let mut headers = match chosen.credentials {
+            Credentials::Sent => options.headers.clone(),
+            Credentials::Withheld => HeaderMap::new(),
+        };
         headers.extend(attached.headers);
-        secret.extend(attached.secret);
         headers.insert(VERSION_HEADER, options.version.clone());
         if let Ok(extensions) = HeaderValue::try_from(options.extensions.join(", ")) {
             headers.insert(Spoken::of(chosen).extensions_header(), extensions);
@@ -407,6 +429,10 @@ impl Client {
             let mut call = Call { operation, interface: &chosen.url, attempts_before, headers: &mut headers };
             interceptor.before(&mut call).await?;
         }
+        // Whatever is not the client's own may be a credential, whoever put it there.
+        let own = [VERSION_HEADER, Spoken::of(chosen).extensions_header(), LAST_EVENT_ID_HEADER];
+        let is_own = |name: &&HeaderName| own.contains(name);
+        let secret = headers.keys().filter(|name| !is_own(name)).cloned().collect();
         Ok(Exchange {
             operation,
             transport,
@@ -444,3 +470,6 @@ pub(crate) fn give_id(request: &mut wire::SendMessageRequest) -> Result<(), Clie
 pub fn new_id() -> String {
     uuid::Builder::from_random_bytes(rand::random()).into_uuid().to_string()
 }
+
+#[cfg(test)]
+mod tests;

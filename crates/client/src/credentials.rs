@@ -1,6 +1,7 @@
 //! Which credential goes with a call, and where (§4.5, §7.3).
 
 use std::fmt;
+use std::time::Duration;
 
 use async_trait::async_trait;
 use base64::Engine as _;
@@ -35,7 +36,8 @@ pub enum Credential {
 /// Where credentials come from. Asked at each attempt, so that a token that ran out can be replaced.
 #[async_trait]
 pub trait CredentialSource: fmt::Debug + Send + Sync {
-    /// The credential for the scheme that the card names so; none if there is none for it.
+    /// The credential for the scheme that the card names so; none if there is none for it. Has the time of an attempt
+    /// ([`ClientBuilder::timeout`](crate::ClientBuilder::timeout)), and is dropped after that.
     ///
     /// # Errors
     ///
@@ -88,8 +90,6 @@ impl CredentialSource for StaticCredentials {
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Attached {
     pub headers: HeaderMap,
-    /// The names of all headers that hold one.
-    pub secret: Vec<HeaderName>,
     /// Parameters of the URL, encoded.
     pub query: String,
 }
@@ -198,10 +198,21 @@ impl Attached {
         let mut value = HeaderValue::try_from(value)
             .map_err(|_| unusable(scheme, "the credential holds characters that no header can".to_owned()))?;
         value.set_sensitive(true);
-        self.secret.push(name.clone());
         self.headers.insert(name, value);
         Ok(())
     }
+}
+
+/// The source did not answer in time. Nothing was sent.
+pub(crate) fn late(after: Duration) -> ClientError {
+    let source = format!("its source gave no answer within {} s", after.as_secs_f64());
+    ClientError::Credential { scheme: String::new(), source: source.into() }
+}
+
+/// The card puts a key where gRPC has nothing. Sent without it, the call would be refused, and nobody knew why.
+pub(crate) fn no_query() -> ClientError {
+    let source = "the card puts the API key in the query of a URL, which gRPC has not (hint: prefer another binding)";
+    ClientError::Credential { scheme: String::new(), source: source.into() }
 }
 
 fn unusable(scheme: &str, why: String) -> ClientError {

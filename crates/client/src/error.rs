@@ -8,6 +8,9 @@ use thiserror::Error;
 
 use crate::card::ProtocolVersion;
 
+/// The longest that a peer can ask to be left alone. More is as good as a refusal, and may not even fit a clock.
+const RETRY_AFTER_MAX: Duration = Duration::from_secs(24 * 60 * 60);
+
 /// The cause of an error, whatever library it comes from.
 pub type Cause = Box<dyn std::error::Error + Send + Sync>;
 
@@ -107,9 +110,9 @@ pub enum ClientError {
         what: String,
     },
     /// A credential could not be had.
-    #[error("cannot get a credential for security scheme {scheme:?}")]
+    #[error("cannot get a credential{}", for_scheme(scheme))]
     Credential {
-        /// The name of the scheme in the card.
+        /// The name of the scheme in the card; empty where it is not for a single one.
         scheme: String,
         /// Why.
         source: Cause,
@@ -126,6 +129,10 @@ pub enum ClientError {
 
 fn said(excerpt: &str) -> String {
     if excerpt.is_empty() { String::new() } else { format!(": {excerpt}") }
+}
+
+fn for_scheme(scheme: &str) -> String {
+    if scheme.is_empty() { String::new() } else { format!(" for security scheme {scheme:?}") }
 }
 
 impl ClientError {
@@ -145,6 +152,8 @@ impl ClientError {
     }
 
     /// Whether the agent cannot have acted on the request: it was not sent, or was refused as a whole.
+    ///
+    /// 503 and `UNAVAILABLE` are no such promise: a proxy also gives them when the agent breaks off a request that it had.
     #[must_use]
     pub fn is_before_acting(&self) -> bool {
         match self {
@@ -156,8 +165,8 @@ impl ClientError {
             | Self::Credential { .. }
             | Self::Setup { .. }
             | Self::Unauthorized { .. } => true,
-            Self::Agent(error) => error.code.is_some_and(|code| code != ErrorCode::Internal),
-            Self::Http { status, .. } => *status == 429 || *status == 503,
+            Self::Agent(error) => error.code.is_some_and(is_refusal),
+            Self::Http { status, .. } => *status == 429,
             Self::Broken { .. } | Self::Timeout { .. } | Self::InvalidAnswer { .. } | Self::TooLarge { .. } => false,
         }
     }
@@ -183,14 +192,39 @@ impl ClientError {
         }
     }
 
-    /// How long the peer asks to be left alone, if it says so.
+    /// How long the peer asks to be left alone, if it says so: a day at the most.
     #[must_use]
     pub fn retry_after(&self) -> Option<Duration> {
-        match self {
+        let asked = match self {
             Self::Agent(error) => error.error.retry_after,
             Self::Http { retry_after, .. } => *retry_after,
             _ => None,
-        }
+        };
+        asked.map(|asked| asked.min(RETRY_AFTER_MAX))
+    }
+}
+
+/// Whether an agent that answers with this has left the request alone.
+fn is_refusal(code: ErrorCode) -> bool {
+    match code {
+        // It failed, was not there any more, or its own answer was no good: all of which it may have noticed too late.
+        ErrorCode::Internal | ErrorCode::Unavailable | ErrorCode::InvalidAgentResponse => false,
+        ErrorCode::TaskNotFound
+        | ErrorCode::TaskNotCancelable
+        | ErrorCode::PushNotificationNotSupported
+        | ErrorCode::UnsupportedOperation
+        | ErrorCode::ContentTypeNotSupported
+        | ErrorCode::ExtendedAgentCardNotConfigured
+        | ErrorCode::ExtensionSupportRequired
+        | ErrorCode::VersionNotSupported
+        | ErrorCode::InvalidArgument
+        | ErrorCode::TooLarge
+        | ErrorCode::ResourceExhausted
+        | ErrorCode::ParseError
+        | ErrorCode::InvalidRequest
+        | ErrorCode::MethodNotFound
+        | ErrorCode::RouteNotFound
+        | ErrorCode::MethodNotAllowed => true,
     }
 }
 
@@ -301,5 +335,43 @@ impl CardError {
     fn is_transient(&self) -> bool {
         let Self::NotFound { source, .. } = self else { return false };
         source.downcast_ref::<ClientError>().is_some_and(ClientError::is_transient)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn of_agent(code: ErrorCode) -> ClientError {
+        ClientError::Agent(AgentError { code: Some(code), error: A2aError::new(code, "said"), wire_code: 0 })
+    }
+
+    #[test]
+    fn nobody_is_left_alone_for_longer_than_a_clock_goes() {
+        let endless = Some(Duration::MAX);
+        let mut error = A2aError::new(ErrorCode::Unavailable, "later");
+        error.retry_after = endless;
+        let of_agent = ClientError::Agent(AgentError { code: Some(ErrorCode::Unavailable), error, wire_code: 0 });
+        let whom = || "http://h".to_owned();
+        let http = ClientError::Http { whom: whom(), status: 503, excerpt: String::new(), retry_after: endless };
+        for error in [of_agent, http] {
+            assert_eq!(error.retry_after(), Some(RETRY_AFTER_MAX));
+        }
+    }
+
+    #[test]
+    fn what_a_proxy_says_of_an_agent_that_broke_off_is_no_promise_that_it_did_nothing() {
+        let http = |status| ClientError::Http {
+            whom: "http://h".to_owned(),
+            status,
+            excerpt: "upstream connect error or disconnect/reset before headers".to_owned(),
+            retry_after: None,
+        };
+        let later = [http(503), http(502), http(504), of_agent(ErrorCode::Unavailable)];
+        assert!(later.iter().all(|error| error.is_transient() && !error.is_before_acting()));
+        assert!(!of_agent(ErrorCode::Internal).is_before_acting());
+        assert!(!of_agent(ErrorCode::InvalidAgentResponse).is_before_acting());
+        let refused = [http(429), of_agent(ErrorCode::ResourceExhausted), of_agent(ErrorCode::TaskNotFound)];
+        assert!(refused.iter().all(ClientError::is_before_acting));
     }
 }

@@ -6,17 +6,19 @@
 //! a word is asked by `GetTask` instead, and what changed becomes events.
 //!
 //! Where nothing is numbered, an agent may repeat or leave out, behind the snapshot of a subscription, what happened while it
-//! made it. So before a stream that was opened again ends, the task is asked for once and compared: an artifact that came out
+//! made it. What it repeats is passed over; where that can't be told from new events, the task is asked for at once. And before a stream that was opened again ends, the task is asked for once and compared: an artifact that came out
 //! wrong is told whole, with `append: false`, before the last status.
 //!
 //! Nothing is asked in haste. A connection that fails is made again after a wait that grows with each failure in a row
-//! ([`RetryPolicy`](crate::RetryPolicy)), and never before the agent's `Retry-After`. An agent that ends each subscription at
-//! once is asked no more often than one that has none.
+//! ([`RetryPolicy`](crate::RetryPolicy)), and never before the agent's `Retry-After`, or the `retry` of its stream up to
+//! [`REOPENED_AFTER_MAX`]. An agent that ends each subscription at once is asked no more often than one that has none. Where no
+//! stream comes about, as behind a proxy that lets none pass, the task is asked for in between.
 
 pub mod fold;
 
 mod heal;
 mod link;
+mod overlap;
 mod take;
 
 use std::collections::VecDeque;
@@ -32,7 +34,11 @@ use crate::error::ClientError;
 use crate::operation::Opening;
 use fold::Fold;
 use link::{Ask, Link, NoStream};
+use overlap::Overlap;
 use take::Interruption;
+
+/// The longest wait that an agent can ask for, before its stream is opened again, by the `retry` of server-sent events.
+pub const REOPENED_AFTER_MAX: Duration = Duration::from_secs(30);
 
 /// How a task is followed.
 #[derive(Clone, Debug)]
@@ -40,7 +46,9 @@ use take::Interruption;
 pub struct FollowOptions {
     /// Where the events end. Default [`Until::Waiting`].
     pub until: Until,
-    /// How long an agent that can't be reached is tried again, from the first failure on. Default 5 min.
+    /// How long an agent that can't be reached is tried again, from the first failure on. Default 5 min. Where only its streams
+    /// can't be opened, the task is asked for in between: at once, but after a tenth of this where the agent numbers its events,
+    /// as what is found so has no numbers and may leave out what passed meanwhile.
     pub patience: Duration,
     /// The first wait between two questions to an agent that does not stream. It grows by half with each answer that shows
     /// nothing new. Default 1 s.
@@ -104,12 +112,18 @@ pub struct EventStream {
     interruption: Interruption,
     /// Whether a stream was opened again without numbers by which gaps and repetitions would be seen.
     is_patched: bool,
+    /// What may come again behind the last snapshot.
+    overlap: Overlap,
+    /// What the agent asked for last as the wait before a stream is opened again.
+    reopened_after: Duration,
     /// The event that ends it, until the task was compared.
     held: Option<Event>,
     /// How often in a row something failed.
     failures: u32,
     /// Since when nothing came but failures.
     failing_since: Option<Instant>,
+    /// Since when nothing came over any stream that was to be opened.
+    unopened_since: Option<Instant>,
     /// How often in a row the agent was asked and showed nothing new, or ended a subscription after its snapshot.
     quiet: u32,
 }
@@ -161,9 +175,12 @@ impl EventStream {
             continues: false,
             interruption: Interruption::IsNew,
             is_patched: false,
+            overlap: Overlap::default(),
+            reopened_after: Duration::ZERO,
             held: None,
             failures: 0,
             failing_since: None,
+            unopened_since: None,
             quiet: 0,
         }
     }
@@ -189,6 +206,11 @@ impl EventStream {
     #[must_use]
     pub fn state(&self) -> Option<TaskState> {
         self.fold.state().and_then(wire::TaskState::known)
+    }
+
+    /// Whether the state that was told last is one that nobody knows.
+    pub(crate) fn is_unknown(&self) -> bool {
+        self.fold.state().is_some_and(|state| state.known().is_none())
     }
 
     /// The next event; none when the task has ended, or waits and was to be followed no further.

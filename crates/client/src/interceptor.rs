@@ -17,7 +17,7 @@ pub struct Call<'a> {
     pub interface: &'a str,
     /// How many attempts there were before this one.
     pub attempts_before: u32,
-    /// The headers, or for gRPC the metadata. What is added here is sent.
+    /// The headers, or for gRPC the metadata. What is added here is sent, and its value is never logged.
     pub headers: &'a mut HeaderMap,
 }
 

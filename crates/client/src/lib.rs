@@ -36,3 +36,8 @@ pub use longhaul_push::Secret;
 pub use outcome::Outcome;
 pub use retry::{Resend, RetryPolicy};
 pub use transport::{Identity, Proxy, TransportConfig, Verification};
+
+/// The examples of the guide compile.
+#[cfg(doctest)]
+#[doc = include_str!("../../../docs/client.md")]
+struct Guide;

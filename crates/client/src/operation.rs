@@ -51,7 +51,9 @@ pub(crate) trait Operation: ProtoJson + Clone + Send + Sync + 'static {
 pub(crate) enum Repetition {
     /// It changes nothing, or the second time nothing more.
     Safe,
-    /// Only where the agent says so, or the caller.
+    /// A send: only where the agent says that it tells a repetition by the message's id, or the caller says so.
+    ByMessageId,
+    /// Only when the first cannot have been acted on.
     Asks,
 }
 
@@ -201,7 +203,7 @@ macro_rules! operation {
 }
 
 operation! {
-    SendMessageRequest as "SendMessage", Asks, a2a::SendMessageRequest => wire::SendMessageResponse, a2a.send_message, v0_3::SEND_MESSAGE,
+    SendMessageRequest as "SendMessage", ByMessageId, a2a::SendMessageRequest => wire::SendMessageResponse, a2a.send_message, v0_3::SEND_MESSAGE,
     |_request| Route::new(Method::POST, &["message:send"]),
     |asked, answered| check_sent(asked, answered)
 }

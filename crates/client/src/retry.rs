@@ -48,7 +48,7 @@ impl RetryPolicy {
         if attempts >= self.attempts_max || !error.is_transient() {
             return None;
         }
-        if repetition == Repetition::Asks && !error.is_before_acting() {
+        if repetition != Repetition::Safe && !error.is_before_acting() {
             return None;
         }
         let asked = error.retry_after().unwrap_or_default();

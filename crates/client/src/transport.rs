@@ -48,7 +48,8 @@ pub struct TransportConfig {
     pub answer_bytes_max: usize,
     /// The most bytes of one event of a stream. Default 64 MiB.
     pub event_bytes_max: usize,
-    /// A stream that has been silent for this long (not even a comment came) counts as cut. Default 90 s.
+    /// A stream that has been silent for this long (not even a comment came) counts as cut. Not for gRPC, where pings of the
+    /// connection tell. Default 90 s.
     pub stream_silence_max: Duration,
 }
 
@@ -88,8 +89,8 @@ pub enum Verification {
 /// Which proxy is used.
 #[derive(Clone, Debug, Eq, PartialEq)]
 pub enum Proxy {
-    /// As `HTTPS_PROXY`, `HTTP_PROXY`, `ALL_PROXY` and `NO_PROXY` say. With a proxy it is the proxy that looks names up, so an
-    /// address policy sees only addresses that a URL names itself.
+    /// As `HTTPS_PROXY`, `HTTP_PROXY`, `ALL_PROXY` and `NO_PROXY` say: proxies of `http://`, others are refused. With a proxy it
+    /// is the proxy that looks names up, so an address policy sees only addresses that a URL names itself.
     Environment,
     /// None.
     Direct,

@@ -370,8 +370,8 @@ async fn each_fault_of_a_card_is_an_error() {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn streams_that_are_dropped_leave_nothing_behind() {
-    const STREAMS: usize = 5000;
-    const WARM: usize = 500;
+    const STREAMS: usize = 2000;
+    const WARM: usize = 300;
     let server = Server::start(Store::Memory).await;
     let mut clients = Vec::new();
     for binding in BINDINGS {

@@ -18,7 +18,7 @@ use crate::stories::{Story, hasty, tell};
 use crate::support::{BINDINGS, say};
 
 /// All of them together.
-const STREAMS: usize = 500;
+const STREAMS: usize = 180;
 /// With the task, WORKING and COMPLETED there are this many events and three more.
 const CHUNKS: usize = 197;
 /// As many as one stream has.
@@ -128,7 +128,7 @@ async fn streams_over_grpc_come_whole_through_each_fault() {
 /// The same where nothing is numbered: only comparing snapshots shows what was missed.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn streams_without_numbers_bring_each_chunk_once() {
-    const STREAMS: usize = 60;
+    const STREAMS: usize = 40;
     for binding in [Binding::JsonRpc, Binding::HttpJson] {
         let seed = seed();
         let proxy = FaultProxy::start(move |asked| by_lot(asked, seed)).await;
@@ -235,16 +235,17 @@ async fn bytes_that_come_alone_make_the_same_events() {
 
 #[tokio::test]
 async fn stream_outlives_the_timeout_of_a_call() {
-    let proxy = FaultProxy::start(|_| LinkFault::None).await;
-    let server = behind(&proxy, Launch::new(Store::Memory)).await;
-    for binding in BINDINGS {
+    let [one, two, three] = BINDINGS.map(async |binding| {
+        let proxy = FaultProxy::start(|_| LinkFault::None).await;
+        let server = behind(&proxy, Launch::new(Store::Memory)).await;
         let builder = hasty(binding).timeout(Duration::from_millis(500));
         let client = builder.connect(&format!("http://{}", proxy.addr())).await.unwrap();
         let before = proxy.asked();
         let story = tell(&client, say("slow 2")).await;
         story.assert_is_the_log(server.addr()).await;
         assert_eq!(proxy.asked() - before, 1, "{binding}: it was opened again");
-    }
+    });
+    tokio::join!(one, two, three);
 }
 
 #[tokio::test]

@@ -12,7 +12,7 @@ use longhaul_tests::{PATIENCE, within};
 use rustix::process::{Pid, Signal, kill_process};
 use serde_json::Value;
 use tokio::io::{AsyncBufReadExt as _, AsyncReadExt as _, AsyncWriteExt as _, BufReader};
-use tokio::process::{Child, ChildStdin, ChildStdout, Command};
+use tokio::process::{Child, ChildStderr, ChildStdin, ChildStdout, Command};
 
 use crate::text::Text;
 
@@ -111,7 +111,8 @@ impl Cli {
         let mut child = self.command(&binary()).args(args).stderr(Stdio::piped()).spawn().unwrap();
         let stdin = child.stdin.take();
         let stdout = BufReader::new(child.stdout.take().unwrap());
-        Running { line: args.join(" "), child, stdin, stdout, read: String::new() }
+        let stderr = BufReader::new(child.stderr.take().unwrap());
+        Running { line: args.join(" "), child, stdin, stdout, stderr, read: String::new(), errors: String::new() }
     }
 
     fn command(&self, program: &Path) -> Command {
@@ -155,7 +156,9 @@ pub struct Running {
     child: Child,
     stdin: Option<ChildStdin>,
     stdout: BufReader<ChildStdout>,
+    stderr: BufReader<ChildStderr>,
     read: String,
+    errors: String,
 }
 
 impl Running {
@@ -179,6 +182,19 @@ impl Running {
         }
     }
 
+    /// Reads stderr up to the first line that holds this.
+    pub async fn until_told(&mut self, word: &str) {
+        let what = format!("{word:?} on stderr of longhaul {}", self.line);
+        loop {
+            let before = self.errors.len();
+            let read = within(PATIENCE, &what, self.stderr.read_line(&mut self.errors)).await.unwrap();
+            assert!(read > 0, "{what}: {}", self.errors);
+            if self.errors[before..].contains(word) {
+                return;
+            }
+        }
+    }
+
     /// Writes to its stdin.
     pub async fn say(&mut self, text: &str) {
         let stdin = self.stdin.as_mut().expect("it is open");
@@ -195,14 +211,14 @@ impl Running {
     /// Waits for its end, and closes its stdin first. The code is that of a shell when a signal ended it.
     pub async fn end(mut self) -> Done {
         drop(self.stdin.take());
-        let mut stderr = String::new();
-        let mut pipe = self.child.stderr.take().unwrap();
         let what = format!("the end of longhaul {}", self.line);
-        let rest = async { tokio::join!(self.stdout.read_to_string(&mut self.read), pipe.read_to_string(&mut stderr)) };
+        let rest = async {
+            tokio::join!(self.stdout.read_to_string(&mut self.read), self.stderr.read_to_string(&mut self.errors))
+        };
         let (stdout, errors) = within(PATIENCE, &what, rest).await;
         stdout.and(errors).unwrap();
         let status = within(PATIENCE, &what, self.child.wait()).await.unwrap();
-        let done = Done { line: self.line, code: status.code().unwrap_or(128), stdout: self.read, stderr };
+        let done = Done { line: self.line, code: status.code().unwrap_or(128), stdout: self.read, stderr: self.errors };
         done.has_no_control_sequence();
         done
     }

@@ -169,6 +169,17 @@ async fn a2acli_interact_005_nothing_is_remembered_from_one_command_to_the_next(
 }
 
 #[tokio::test]
+async fn a2acli_interact_005_no_variable_makes_it_remember() {
+    let (_server, cli) = demo().await;
+    let cli = ["LEDGER", "SAVE", "INTERACTIVE", "CONTINUE"]
+        .iter()
+        .fold(cli, |cli, name| cli.with(&format!("A2ACLI_{name}"), "true"));
+    cli.run(&["send", "input"]).await.exits(0);
+    cli.run(&["send", "chunks 2", "--stream"]).await.exits(0);
+    assert!(cli.files().is_empty(), "{:?}", cli.files());
+}
+
+#[tokio::test]
 async fn a2acli_interact_003_a_context_that_the_server_does_not_know_is_not_replaced() {
     let agent = Hostile::agent(|asked| with_task(asked, &task("TASK_STATE_COMPLETED"))).await;
     let done = Cli::of(&agent.url()).run(&["send", "hello", "--context-id", "mine"]).await;

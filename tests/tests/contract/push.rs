@@ -24,6 +24,9 @@ async fn a2acli_push_001_configs_are_created_read_listed_and_deleted() {
         let done = run(&["create", &id, &url, "--id", "mine", "--token", "t0ken", "-o", "json"]).await;
         let _: TaskPushNotificationConfig = done.exits(0).message();
         let made = done.json();
+        // What goes over the wire is shown without what the receiver is told by (§12.1).
+        let loud = run(&["create", &id, &url, "--id", "mine", "--token", "t0ken", "--debug"]).await;
+        assert!(loud.exits(0).stderr.contains(&url) && !loud.all().contains("t0ken"), "{}", loud.told());
         assert_eq!((&made["taskId"], &made["id"], &made["url"]), (&json!(id), &json!("mine"), &json!(url)));
         let done = run(&["get", &id, "mine", "-o", "json"]).await;
         let _: TaskPushNotificationConfig = done.exits(0).message();

@@ -90,7 +90,7 @@ async fn silence_beyond_the_deadline_is_an_alarm_whether_the_agent_is_there_or_n
     let card = format!("http://{}", server.addr());
     let client = Client::connect(&card).await.unwrap();
     let mut delegation = Delegation::new(&card, say("slow 60"));
-    delegation.deadline = Some(Deadline::Quiet(Duration::from_secs(3)));
+    delegation.deadline = Some(Deadline::Quiet(Duration::from_secs(2)));
     let mut followed = kept.ledger.delegate(&client, delegation).await.unwrap();
     let alarmed = loop {
         let update = within(RECOVERY_MAX, "the alarm", followed.next()).await.unwrap();
@@ -101,12 +101,12 @@ async fn silence_beyond_the_deadline_is_an_alarm_whether_the_agent_is_there_or_n
     assert!(alarmed.id == followed.entry_id() && alarmed.needs_person(), "{alarmed:?}");
     let _ = followed.stop().await.unwrap();
     let mut second = Delegation::new(&card, say("slow 60"));
-    second.deadline = Some(Deadline::At(crate::support::from_now(4000)));
+    second.deadline = Some(Deadline::At(crate::support::from_now(2000)));
     let second = kept.ledger.delegate(&client, second).await.unwrap();
     let id = second.entry_id();
     let _ = second.stop().await.unwrap();
     server.kill().await;
-    let found = kept.recover(patience(Duration::from_secs(8))).await;
+    let found = kept.recover(patience(Duration::from_secs(5))).await;
     let alarms = found.iter().filter(|finding| matches!(finding, Finding::Alarm(entry) if entry.id == id)).count();
     assert_eq!(alarms, 1, "{found:?}");
     assert!(kept.entry(id).await.needs_person());

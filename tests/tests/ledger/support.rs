@@ -73,6 +73,14 @@ impl Kept {
         self.ledger.prepare(new, &Follower::new("dead").unwrap(), from_now(-60_000)).await.unwrap()
     }
 
+    /// Lets this much time pass for the claims of now, as they would be if they had been made earlier.
+    pub fn age_claims(&self, age: Duration) {
+        let db = rusqlite::Connection::open(self.path()).unwrap();
+        db.busy_timeout(RECOVERY_MAX).unwrap();
+        let age = i64::try_from(age.as_millis()).unwrap();
+        db.execute("UPDATE entry SET claim_until = claim_until - ?1 WHERE claim_until IS NOT NULL", [age]).unwrap();
+    }
+
     /// All findings of one recovery.
     pub async fn recover(&self, options: RecoverOptions) -> Vec<Finding> {
         recover(&self.ledger, options).await

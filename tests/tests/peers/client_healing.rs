@@ -12,7 +12,7 @@ use longhaul_tests::{FaultProxy, LinkFault, PATIENCE, Peer, Sdk, until, within};
 
 use crate::behind;
 use crate::client_support::{
-    Case, Counter, artifact, builder, cancel, connect, said, say, sends, state, states, texts, told,
+    Case, Counter, artifact, builder, cancel, connect, parts, said, say, sends, state, states, texts, told,
 };
 
 /// How many chunks a stream has that is cut.
@@ -95,6 +95,8 @@ async fn stream_that_is_cut_again_and_again_tells_each_chunk_once() {
     let links = each(decide, async |case| {
         let events = case.events(&format!("chunks {CHUNKS}")).await;
         assert_eq!(told(&events, "chunks"), chunks(CHUNKS), "{}", case.name());
+        // Not by telling the whole anew: whoever prints what comes has printed each once.
+        assert_eq!(parts(&events), CHUNKS, "{}", case.name());
         assert_eq!(states(&events).last(), Some(&TaskState::Completed), "{}", case.name());
         let Some(wire::StreamResponsePayload::Task(first)) = &events[0].payload.payload else { panic!("{events:?}") };
         let task = case.task(&first.id).await;

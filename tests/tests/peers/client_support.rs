@@ -184,6 +184,18 @@ pub fn told(events: &[Event], id: &str) -> Vec<String> {
     told
 }
 
+/// How many parts of artifacts came, each as often as it did.
+pub fn parts(events: &[Event]) -> usize {
+    let of = |event: &Event| match &event.payload.payload {
+        Some(StreamResponsePayload::Task(task)) => task.artifacts.iter().map(|artifact| artifact.parts.len()).sum(),
+        Some(StreamResponsePayload::ArtifactUpdate(update)) => {
+            update.artifact.as_ref().map_or(0, |artifact| artifact.parts.len())
+        }
+        _ => 0,
+    };
+    events.iter().map(of).sum()
+}
+
 fn owned(parts: &[wire::Part]) -> Vec<String> {
     texts(parts).into_iter().map(str::to_owned).collect()
 }

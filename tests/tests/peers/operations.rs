@@ -7,12 +7,14 @@ use serde_json::{Value, json};
 use crate::ask::{call, follow, where_is};
 
 async fn each(test: impl AsyncFn(&Peer, Binding)) {
-    for sdk in Sdk::ALL {
+    let of = async |sdk| {
         let peer = Peer::start(sdk).await;
         for &binding in peer.bindings() {
             test(&peer, binding).await;
         }
-    }
+    };
+    let [python, js] = Sdk::ALL;
+    tokio::join!(of(python), of(js));
 }
 
 async fn ask(peer: &Peer, binding: Binding, operation: Operation, params: Value) -> Value {

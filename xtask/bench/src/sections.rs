@@ -9,6 +9,7 @@ mod memory;
 mod postgres;
 mod postgres_size;
 mod push;
+mod recovery;
 mod sends;
 mod streams;
 mod transactions;
@@ -97,7 +98,10 @@ async fn dispatch(name: SectionName, run: &mut Run, figures: &mut Vec<Figure>) -
         SectionName::Cpu => cpu::measure(run, figures).await,
         SectionName::Memory => memory::measure(run, figures).await,
         SectionName::List => list::measure(run, figures).await,
-        SectionName::Client => client::measure(run, figures).await,
+        SectionName::Client => {
+            client::measure(run, figures).await?;
+            recovery::measure(run, figures).await
+        }
         SectionName::Leases => leases::measure(run, figures).await,
         SectionName::Push => push::measure(run, figures).await,
         SectionName::Postgres => postgres::measure(run, figures).await,

@@ -2,11 +2,13 @@
 
 mod answers;
 mod ask;
+mod auth;
 mod card;
 mod chat;
 mod conformance;
 mod download;
 mod events;
+mod ledger;
 mod list;
 mod push_config;
 mod send;
@@ -24,6 +26,8 @@ use super::session::{End, Session};
 pub async fn run(session: &Session, command: &CallerCommand) -> Result<(), End> {
     match command {
         CallerCommand::Card(CardCommand::Get(flags)) => card::get(session, flags).await,
+        CallerCommand::Auth(command) => auth::run(session, command).await,
+        CallerCommand::Ledger(command) => ledger::run(session, command).await,
         CallerCommand::Conformance(flags) => conformance::conformance(session, flags).await,
         CallerCommand::Watch(flags) => watch::watch(session, flags).await,
         CallerCommand::Chat(_) => chat::chat(session).await,

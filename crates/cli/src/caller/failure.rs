@@ -10,10 +10,20 @@ use serde_json::json;
 
 use super::render::clean;
 
+/// What to do where it is not known what became of a request.
+const ACTED_HINT: &str =
+    "the agent may have acted on it all the same: look with longhaul task list before you try again";
+/// The same, where it may only have taken longer.
+const LATE_HINT: &str =
+    "give it longer with --timeout; the agent may have acted on it all the same, so look with longhaul task list first";
 /// Where a failure says how to see what was exchanged.
 const DEBUG_HINT: &str = "--debug shows what was exchanged with the agent";
 
-/// The exit codes of the contract, but for 0.
+/// What makes a card trusted.
+pub const TRUST_HINT: &str =
+    "--card-keys names the keys that you trust to sign cards, --jku-allow the key sets that a card may point at";
+
+/// The exit codes of the contract, but for 0, and one of ours.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub enum Exit {
     /// It could not be done, and there is nothing more particular to say.
@@ -26,6 +36,8 @@ pub enum Exit {
     Unauthenticated,
     /// The time was over before the task came to rest.
     TimedOut,
+    /// Something of the ledger waits for a person.
+    NeedsPerson,
     /// A person ended it: the code that shells have for that.
     Interrupted,
 }
@@ -39,6 +51,7 @@ impl Exit {
             Self::Unreachable => 3,
             Self::Unauthenticated => 4,
             Self::TimedOut => 5,
+            Self::NeedsPerson => 6,
             Self::Interrupted => 130,
         }
     }
@@ -96,10 +109,16 @@ local_codes! {
     Forbidden = "LONGHAUL_ERR_FORBIDDEN", Failed;
     /// The answer is larger than this client reads.
     AnswerTooLarge = "LONGHAUL_ERR_ANSWER_TOO_LARGE", Failed;
+    /// The card has to be signed by a trusted key, and is not.
+    NotVerified = "LONGHAUL_ERR_CARD_NOT_VERIFIED", Failed;
     /// The card is one, and names nothing that can be used.
     NoInterface = "LONGHAUL_ERR_NO_INTERFACE", Failed;
     /// The agent does not keep to the protocol.
     NotConformant = "LONGHAUL_ERR_NOT_CONFORMANT", Failed;
+    /// Something of the ledger waits for a person.
+    NeedsPerson = "LONGHAUL_ERR_NEEDS_PERSON", NeedsPerson;
+    /// The ledger can't do what was asked.
+    Ledger = "LONGHAUL_ERR_LEDGER", Failed;
     /// A person ended it.
     Interrupted = "LONGHAUL_ERR_INTERRUPTED", Interrupted;
     /// Something answered that does not speak A2A.
@@ -161,9 +180,8 @@ impl Failure {
             }
             ClientError::Connect { .. } => local(LocalCode::Unreachable)
                 .hint("check that the agent runs, and the reference given with --agent-card"),
-            ClientError::Broken { .. } => local(LocalCode::Unreachable)
-                .hint("the agent may have acted on it all the same: look with longhaul task list before you try again"),
-            ClientError::Timeout { .. } => local(LocalCode::Timeout).hint("give it longer with --timeout"),
+            ClientError::Broken { .. } => local(LocalCode::Unreachable).hint(ACTED_HINT),
+            ClientError::Timeout { .. } => local(LocalCode::Timeout).hint(LATE_HINT),
             ClientError::InvalidAnswer { .. } => {
                 Self { code: error_name(ErrorCode::InvalidAgentResponse), ..local(LocalCode::Internal) }
                     .hint(DEBUG_HINT)
@@ -211,6 +229,7 @@ impl Failure {
             CardError::Invalid { .. } => {
                 local(LocalCode::CardInvalid).hint("longhaul card get --validate lists all that is wrong with it")
             }
+            CardError::Unverified { .. } => local(LocalCode::NotVerified).hint(TRUST_HINT),
             CardError::NoInterface { allow: Some(version), .. } => {
                 local(LocalCode::NoInterface).hint(format!("--a2a-version {version} speaks to it by that version"))
             }
@@ -263,14 +282,13 @@ fn unauthorized(message: String, credentials: Credentials) -> Failure {
 /// Something before the agent says that it cannot be reached; or it is no agent at all.
 fn of_status(status: u16, error: &ClientError) -> Failure {
     match status {
-        502..=504 => Failure::local(LocalCode::Unreachable, told(error))
-            .hint("something before the agent answered: try again later"),
+        502..=504 => Failure::local(LocalCode::Unreachable, told(error)).hint(ACTED_HINT),
         _ => Failure::local(LocalCode::NotA2a, told(error)).hint(DEBUG_HINT),
     }
 }
 
 /// An error with its causes, each once.
-fn told(error: &dyn Error) -> String {
+pub fn told(error: &dyn Error) -> String {
     let mut text = error.to_string();
     let mut source = error.source();
     while let Some(cause) = source {

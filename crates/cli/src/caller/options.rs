@@ -12,6 +12,7 @@ use std::time::Duration;
 
 use http::{HeaderName, HeaderValue};
 use longhaul_client::card::{Binding, OriginPolicy, ProtocolVersion};
+use longhaul_client::signature::JkuAllowList;
 use longhaul_client::{Identity, Secret, Verification};
 use longhaul_protocol::json::JsonObject;
 
@@ -23,6 +24,7 @@ use setting::Setting;
 pub use show::show;
 pub use sources::{Given, Sources, Surroundings, output_before, output_variable, parse_output};
 use value::POLL_INTERVAL_DEFAULT;
+pub use value::duration;
 
 /// Whether the client says what it does, on stderr.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
@@ -31,6 +33,15 @@ pub enum Diagnostics {
     Off,
     /// It tells.
     On,
+}
+
+/// Whether a card that nobody vouches for may be used.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub enum CardTrust {
+    /// It may.
+    Any,
+    /// It has to be signed by a key that is trusted.
+    Verified,
 }
 
 /// What each command of the client is told.
@@ -56,6 +67,20 @@ pub struct Options {
     pub identity: Option<Identity>,
     /// Where a card may lead.
     pub origins: OriginPolicy,
+    /// Keys that are trusted to sign cards.
+    pub card_keys: Option<PathBuf>,
+    /// Which key sets a card may point at.
+    pub jku_allow: JkuAllowList,
+    /// Whether a card that nobody vouches for may be used.
+    pub trust: CardTrust,
+    /// Who the caller is for authorization servers.
+    pub client_id: Option<String>,
+    /// The secret that goes with it.
+    pub client_secret: Option<Secret>,
+    /// The file of logins, where there is a place for it.
+    pub tokens: Option<PathBuf>,
+    /// The ledger, where there is a place for it.
+    pub ledger: Option<PathBuf>,
     /// How long a command may take; as long as it takes when absent.
     pub timeout: Option<Duration>,
     /// How often a task that is waited for is asked for.
@@ -91,12 +116,19 @@ impl Options {
             ca: word(Setting::Ca)?.map(PathBuf::from),
             identity: identity(sources)?,
             origins: if is(Setting::AnyInterface)? { OriginPolicy::ANY } else { OriginPolicy::default() },
+            card_keys: word(Setting::CardKeys)?.map(PathBuf::from),
+            jku_allow: sources.typed(Setting::JkuAllow, value::jku_allow)?.unwrap_or_default(),
+            trust: if is(Setting::RequireVerified)? { CardTrust::Verified } else { CardTrust::Any },
+            client_id: word(Setting::ClientId)?,
+            client_secret: secret(Setting::ClientSecret)?,
+            tokens: sources.tokens.clone(),
+            ledger: word(Setting::Ledger)?.map(PathBuf::from).or_else(|| sources.ledger.clone()),
             timeout: sources.typed(Setting::Timeout, value::timeout)?.flatten(),
             poll_interval: sources.typed(Setting::PollInterval, value::poll_interval)?.unwrap_or(POLL_INTERVAL_DEFAULT),
             output: sources.typed(Setting::Output, value::output)?.unwrap_or(OutputForm::Text),
             detail: if is(Setting::Verbose)? { Detail::Verbose } else { Detail::Concise },
             diagnostics: if is(Setting::Debug)? { Diagnostics::On } else { Diagnostics::Off },
-            continuation: Continuation::new(sources.carried()),
+            continuation: Continuation::new(sources.carried()).with_ledger(sources.carried_ledger()),
         })
     }
 

@@ -150,11 +150,23 @@ impl Board {
         }
     }
 
+    /// Shows how something stands that goes on.
+    pub fn say(&self, id: &str, words: &str) {
+        for (_, line) in self.lines.iter().filter(|(other, _)| other == id) {
+            line.bar.set_message(clean::line(words).into_owned());
+        }
+    }
+
+    /// Shows how something stands that does not go on by itself.
+    pub fn rest(&self, id: &str, words: &str) {
+        for (_, line) in self.lines.iter().filter(|(other, _)| other == id) {
+            line.bar.finish_with_message(clean::line(words).into_owned());
+        }
+    }
+
     /// Shows why a task is not followed any more.
     pub fn fault(&mut self, id: &str, message: &str) {
-        for (_, line) in self.lines.iter().filter(|(other, _)| other == id) {
-            line.bar.finish_with_message(clean::line(message).into_owned());
-        }
+        self.rest(id, message);
     }
 
     /// Leaves the lines as they are.

@@ -1,6 +1,6 @@
 //! Keeps credentials out of what is written for people to read: an agent may send back what it was sent (§12.1 of the contract).
 
-use longhaul_client::REDACTED;
+use longhaul_client::{REDACTED, Secret};
 
 use super::failure::Failure;
 use super::options::Options;
@@ -21,9 +21,10 @@ impl std::fmt::Debug for Redactor {
 }
 
 impl Redactor {
-    /// One for the credentials of these options.
-    pub fn new(options: &Options) -> Self {
-        let credentials = [&options.bearer, &options.api_key].into_iter().flatten().map(|secret| secret.reveal());
+    /// One for the credentials of these options, and for others that were read.
+    pub fn new(options: &Options, others: &[Secret]) -> Self {
+        let own = [&options.bearer, &options.api_key, &options.client_secret].into_iter().flatten();
+        let credentials = own.chain(others).map(|secret| secret.reveal());
         let params = options.service_params.iter().filter_map(|(_, value)| value.to_str().ok());
         // A parameter may be `Bearer xyz`, and an agent may send back the last word only.
         let words = params.flat_map(|value| std::iter::once(value).chain(value.split_whitespace()));

@@ -2,7 +2,11 @@
 
 use std::future::Future;
 use std::io::Write as _;
+use std::pin::pin;
 use std::process::ExitCode;
+use std::time::Duration;
+
+use tokio::time::timeout;
 
 use crate::arguments::OutputForm;
 
@@ -12,6 +16,9 @@ use super::failure::{Failure, LocalCode};
 use super::options::{Given, Sources, Surroundings, output_before, show};
 use super::render::clean;
 use super::session::{End, Session};
+
+/// How long a command that is ended early has to give back what it holds of the ledger.
+const GIVING_BACK: Duration = Duration::from_secs(2);
 
 /// Does what the command says.
 pub fn run(command: &CallerCommand) -> ExitCode {
@@ -66,11 +73,18 @@ async fn within_limits(
     work: impl Future<Output = Result<(), End>>,
 ) -> Result<(), End> {
     let is_conversation = matches!(command, CallerCommand::Chat(_));
-    tokio::select! {
-        end = work => end,
-        () = session.time_over(), if !is_conversation => Err(session.late().into()),
-        _ = tokio::signal::ctrl_c() => Err(session.interrupted().into()),
+    let mut work = pin!(work);
+    let failure = tokio::select! {
+        end = &mut work => return end,
+        () = session.time_over(), if !is_conversation => session.late(),
+        _ = tokio::signal::ctrl_c() => session.interrupted(),
+    };
+    if session.is_delegated() {
+        session.stop.cancel();
+        // What is not given back by then runs out by itself.
+        let _ = timeout(GIVING_BACK, work).await;
     }
+    Err(failure.into())
 }
 
 /// Says why it came to nothing: the envelope on stdout for programs, words on stderr for people.

@@ -2,27 +2,24 @@
 
 use std::future::pending;
 use std::io::{self, Write as _};
-use std::sync::{Arc, Mutex, PoisonError};
-use std::time::Duration;
+use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
-use longhaul_client::card::{CardReference, Preference};
+use longhaul_client::card::{self, Chosen};
 use longhaul_client::follow::{FollowOptions, Until};
-use longhaul_client::{
-    Client, ClientBuilder, ClientError, FoundCard, StaticCredentials, TransportConfig, Verification,
-};
+use longhaul_client::ledger::EntryId;
+use longhaul_client::{Client, ClientBuilder, ClientError, FoundCard, Verification};
 use longhaul_protocol::json::ProtoJson;
 use longhaul_protocol::wire::{StreamResponse, StreamResponsePayload, Task};
+use tokio_util::sync::CancellationToken;
 
 use crate::arguments::OutputForm;
 
-use super::debug::DebugLog;
-use super::failure::{Credentials, Failure, LocalCode};
+use super::failure::{Credentials, Exit, Failure, LocalCode};
 use super::options::{Diagnostics, Options, SendOptions, Sources};
 use super::redact::Redactor;
-use super::render::{Page, clean, json, state_name};
+use super::render::{Continuation, Page, clean, json, state_name};
+use super::way::{CardKeys, Login, Presents, Way};
 
-/// The longest that one attempt of a call may take; `--timeout` makes it shorter.
-const CALL_DURATION_MAX: Duration = Duration::from_secs(30);
 /// By how much the wait between two questions grows at most.
 const POLL_GROWTH_MAX: u32 = 4;
 
@@ -47,11 +44,19 @@ impl From<Failure> for End {
 #[derive(Debug)]
 pub struct Session {
     /// What it was told.
-    pub options: Options,
+    pub options: Arc<Options>,
+    /// How agents are reached.
+    pub way: Way,
     /// What a send is told besides, or what is wrong about that: it concerns nobody else.
     send: Result<SendOptions, Failure>,
     /// What is known of its task: ids and status.
     seen: Mutex<Option<Task>>,
+    /// Whether one can log in to the agent, and has done so.
+    login: Mutex<Login>,
+    /// Whether it is in the ledger, and which delegation it is.
+    delegated: OnceLock<Option<EntryId>>,
+    /// Ends what gives something back before it ends.
+    pub stop: CancellationToken,
 }
 
 impl Session {
@@ -77,7 +82,19 @@ impl Session {
                 eprintln!("longhaul: WARNING: credentials are sent over a connection that is not verified");
             }
         }
-        Ok(Self { options, send: SendOptions::resolve(sources), seen: Mutex::new(None) })
+        let trust = CardKeys::read(&options)?;
+        let options = Arc::new(options);
+        let way = Way::new(Arc::clone(&options), trust);
+        let (seen, login) = (Mutex::new(None), Mutex::new(Login::Unknown));
+        Ok(Self {
+            options,
+            way,
+            send: SendOptions::resolve(sources),
+            seen,
+            login,
+            delegated: OnceLock::new(),
+            stop: CancellationToken::new(),
+        })
     }
 
     /// What a send is told besides.
@@ -91,12 +108,25 @@ impl Session {
 
     /// What takes the credentials out of what is written for people.
     pub fn redactor(&self) -> Redactor {
-        Redactor::new(&self.options)
+        self.way.redactor()
     }
 
     /// The failure for an error of the client library.
     pub fn failure(&self, error: &ClientError) -> Failure {
-        self.redactor().failure(Failure::of(error, self.options.credentials()))
+        let login = *self.login.lock().unwrap_or_else(PoisonError::into_inner);
+        let credentials = match login {
+            Login::There => Credentials::Given,
+            Login::Unknown | Login::Offered => self.options.credentials(),
+        };
+        let failure = self.redactor().failure(Failure::of(error, credentials));
+        let is_refusal = failure.exit == Exit::Unauthenticated;
+        let is_own = self.options.credentials() == Credentials::Given;
+        match login {
+            Login::Offered | Login::There if is_refusal && !is_own => {
+                failure.hint(format!("log in with: {}", self.options.continuation.login(&self.options)))
+            }
+            Login::Unknown | Login::Offered | Login::There => failure,
+        }
     }
 
     /// A client of the agent.
@@ -105,10 +135,15 @@ impl Session {
     ///
     /// [`Failure`] when no agent is named, or it can't be had.
     pub async fn client(&self) -> Result<Client, Failure> {
-        let agent = self.options.agent()?;
-        let client = self.builder()?.connect(agent).await.map_err(|error| self.failure(&error))?;
+        let found = self.card().await?;
+        let client = self.builder()?.connect_card(found).await.map_err(|error| self.failure(&error))?;
+        let chosen = client.interface();
+        let is_given = self.options.credentials() == Credentials::Given || !self.options.service_params.is_empty();
+        let has_secrets = is_given || *self.login.lock().unwrap_or_else(PoisonError::into_inner) == Login::There;
+        if let Some(note) = withheld(chosen).filter(|_| has_secrets) {
+            eprintln!("longhaul: WARNING: {}", clean::line(&note));
+        }
         if self.options.diagnostics == Diagnostics::On {
-            let chosen = client.interface();
             let line =
                 format!("interface {} of the card: {} {} {}", chosen.index, chosen.binding, chosen.version, chosen.url);
             eprintln!("debug: {}", clean::line(&line));
@@ -122,42 +157,19 @@ impl Session {
     ///
     /// As [`client`](Self::client).
     pub async fn card(&self) -> Result<FoundCard, Failure> {
-        let reference: CardReference =
-            self.options.agent()?.parse().map_err(|error| self.failure(&ClientError::Card(error)))?;
-        self.builder()?.fetch(&reference).await.map_err(|error| self.failure(&error))
+        let found = self.way.fetch(self.options.agent()?, Presents::All).await.map_err(|error| self.failure(&error))?;
+        let login = self.way.login(&found).await;
+        *self.login.lock().unwrap_or_else(PoisonError::into_inner) = login;
+        Ok(found)
     }
 
     /// How a client is made.
     ///
     /// # Errors
     ///
-    /// A usage [`Failure`] for a service parameter that the client sets itself.
+    /// A usage [`Failure`] for a service parameter that the client sets itself, or for keys that can't be read.
     pub fn builder(&self) -> Result<ClientBuilder, Failure> {
-        let options = &self.options;
-        let mut transport = TransportConfig::default();
-        transport.verification = options.verification;
-        transport.extra_roots.clone_from(&options.ca);
-        transport.identity.clone_from(&options.identity);
-        let mut preference = Preference { bindings: options.transports.clone(), ..Preference::default() };
-        if let Some(version) = options.a2a_version {
-            preference.versions = vec![version];
-        }
-        let credentials =
-            StaticCredentials { bearer: options.bearer.clone(), api_key: options.api_key.clone(), basic: None };
-        let mut builder = Client::builder()
-            .transport(transport)
-            .preference(preference)
-            .origins(options.origins)
-            .timeout(options.timeout.map_or(CALL_DURATION_MAX, |timeout| timeout.min(CALL_DURATION_MAX)))
-            .credentials(Arc::new(credentials));
-        for (name, value) in &options.service_params {
-            let value = value.to_str().unwrap_or_default();
-            builder = builder.header(name.as_str(), value).map_err(|error| self.failure(&error))?;
-        }
-        if options.diagnostics == Diagnostics::On {
-            builder = builder.wire_log(Arc::new(DebugLog::new(self.redactor())));
-        }
-        Ok(builder)
+        self.way.builder(Presents::All).map_err(|error| self.failure(&error))
     }
 
     /// How a task is followed.
@@ -243,14 +255,72 @@ impl Session {
         self.ended_early(Failure::local(LocalCode::Interrupted, "interrupted"))
     }
 
+    /// Takes note that what is done is in the ledger, and which delegation it is if it is one.
+    pub fn delegated(&self, entry: Option<EntryId>) {
+        let _ = self.delegated.set(entry);
+    }
+
+    /// Whether something has to be given back at the end: claims of the ledger.
+    pub fn is_delegated(&self) -> bool {
+        self.delegated.get().is_some()
+    }
+
+    /// What says which command goes on.
+    pub fn continuation(&self) -> Continuation {
+        let known = self.options.continuation.clone();
+        match self.delegated.get() {
+            Some(Some(entry)) => known.of_delegation(entry.to_string()),
+            Some(None) | None => known,
+        }
+    }
+
     fn ended_early(&self, failure: Failure) -> Failure {
-        let Some(task) = self.seen() else { return failure };
+        let Some(task) = self.seen() else {
+            return match self.delegated.get() {
+                Some(_) => failure.hint(format!("go on with: {}", self.options.continuation.ledger("recover"))),
+                None => failure,
+            };
+        };
         let state = state_name(task.status.as_ref().map(|status| status.state).unwrap_or_default());
         let message = format!("{}: task {} of context {} is {state}", failure.message, task.id, task.context_id);
         let failure = Failure { message, ..failure };
-        match self.options.continuation.resume(&task) {
+        match self.continuation().resume(&task) {
             Some(command) => failure.hint(format!("go on with: {command}")),
             None => failure,
         }
+    }
+}
+
+/// What somebody has to know who gave credentials, where they don't go to the interface.
+fn withheld(chosen: &Chosen) -> Option<String> {
+    (chosen.credentials == card::Credentials::Withheld).then(|| {
+        format!(
+            "credentials and service parameters are not sent to {}: it is not on the host that was named (hint: \
+             --any-interface sends them)",
+            chosen.url
+        )
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use longhaul_client::card::{Binding, ProtocolVersion, Reach};
+
+    use super::*;
+
+    #[test]
+    fn who_gave_credentials_is_told_where_they_do_not_go() {
+        let chosen = |credentials| Chosen {
+            binding: Binding::JsonRpc,
+            url: "https://other.example/rpc".to_owned(),
+            tenant: String::new(),
+            version: ProtocolVersion::V1_0,
+            index: 0,
+            reach: Reach::INTERNET,
+            credentials,
+        };
+        let note = withheld(&chosen(card::Credentials::Withheld)).unwrap();
+        assert!(note.contains("not sent to https://other.example/rpc") && note.contains("--any-interface"), "{note}");
+        assert_eq!(withheld(&chosen(card::Credentials::Sent)), None);
     }
 }

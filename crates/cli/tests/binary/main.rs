@@ -8,7 +8,11 @@
 )]
 
 mod calling;
+mod cards;
 mod databases;
+mod kit;
+mod ledgers;
+mod logins;
 mod oddities;
 mod operators;
 mod push;

@@ -1,4 +1,4 @@
-//! An agent that answers JSON-RPC as a test tells it to, and remembers what it was asked.
+//! An agent that answers JSON-RPC, and forms beside it, as a test tells it to, and remembers what it was asked.
 
 use std::io::{BufRead as _, BufReader, Read as _, Write as _};
 use std::net::{TcpListener, TcpStream};
@@ -7,8 +7,9 @@ use std::thread;
 
 use serde_json::{Value, json};
 
-/// What is answered to a method with these params, the n-th time from 0: `Ok` is a result, `Err` an error.
-type Answer = dyn Fn(&str, &Value, usize) -> Result<Value, Value> + Send + Sync;
+/// What is answered to a request with this head, to a method with these params, the n-th time from 0: `Ok` is a result, `Err` an
+/// error.
+type Answer = dyn Fn(&str, &str, &Value, usize) -> Result<Value, Value> + Send + Sync;
 
 /// One request.
 #[derive(Clone, Debug)]
@@ -29,6 +30,14 @@ impl Scripted {
     pub fn new(
         card: Value,
         answer: impl Fn(&str, &Value, usize) -> Result<Value, Value> + Send + Sync + 'static,
+    ) -> Self {
+        Self::guarded(card, move |_, method, params, nth| answer(method, params, nth))
+    }
+
+    /// One that looks at the heads of requests too.
+    pub fn guarded(
+        card: Value,
+        answer: impl Fn(&str, &str, &Value, usize) -> Result<Value, Value> + Send + Sync + 'static,
     ) -> Self {
         let listener = TcpListener::bind("127.0.0.1:0").expect("a port is free");
         let port = listener.local_addr().expect("it has an address").port();
@@ -70,11 +79,17 @@ fn whole_card(port: u16, more: &Value) -> String {
 fn serve(stream: &TcpStream, card: &str, asked: &Mutex<Vec<Asked>>, answer: &Answer) {
     let mut reader = BufReader::new(stream);
     while let Some((head, body)) = request(&mut reader) {
-        let json = if head.starts_with("GET ") { card.to_owned() } else { called(head, &body, asked, answer) };
+        let (status, json) = if head.starts_with("GET ") {
+            (200, card.to_owned())
+        } else if body.starts_with('{') {
+            called(head, &body, asked, answer)
+        } else {
+            filled_in(head, &body, asked, answer)
+        };
         let length = json.len();
         let written = write!(
             &mut { stream },
-            "HTTP/1.1 200 OK\r\nContent-Type: application/json\r\nContent-Length: {length}\r\n\r\n{json}"
+            "HTTP/1.1 {status} As told\r\nContent-Type: application/json\r\nContent-Length: {length}\r\n\r\n{json}"
         );
         if written.is_err() {
             return;
@@ -82,20 +97,38 @@ fn serve(stream: &TcpStream, card: &str, asked: &Mutex<Vec<Asked>>, answer: &Ans
     }
 }
 
-fn called(head: String, body: &str, asked: &Mutex<Vec<Asked>>, answer: &Answer) -> String {
+fn called(head: String, body: &str, asked: &Mutex<Vec<Asked>>, answer: &Answer) -> (u16, String) {
     let call: Value = serde_json::from_str(body).expect("it is JSON");
     let (method, params) = (call["method"].as_str().expect("it has a method").to_owned(), call["params"].clone());
-    let before = {
-        let mut asked = asked.lock().unwrap_or_else(PoisonError::into_inner);
-        let before = asked.iter().filter(|asked| asked.method == method).count();
-        asked.push(Asked { head, method: method.clone(), params: params.clone() });
-        before
-    };
-    let (member, value) = match answer(&method, &params, before) {
+    let (member, value) = match answered(Asked { head, method, params }, asked, answer) {
         Ok(result) => ("result", result),
+        // Who calls is not let in.
+        Err(Value::Null) => return (401, String::new()),
         Err(error) => ("error", error),
     };
-    json!({"jsonrpc": "2.0", "id": call["id"], member: value}).to_string()
+    (200, json!({"jsonrpc": "2.0", "id": call["id"], member: value}).to_string())
+}
+
+/// A form, as OAuth has them: its method is the path, its params are its members.
+fn filled_in(head: String, body: &str, asked: &Mutex<Vec<Asked>>, answer: &Answer) -> (u16, String) {
+    let path = head.split(' ').nth(1).expect("it has a path").to_owned();
+    let members = body.split('&').filter_map(|pair| pair.split_once('='));
+    let params = members.map(|(name, value)| (name.to_owned(), Value::from(value))).collect();
+    match answered(Asked { head, method: path, params: Value::Object(params) }, asked, answer) {
+        Ok(answer) => (200, answer.to_string()),
+        Err(error) => (400, error.to_string()),
+    }
+}
+
+fn answered(one: Asked, asked: &Mutex<Vec<Asked>>, answer: &Answer) -> Result<Value, Value> {
+    let (head, method, params) = (one.head.clone(), one.method.clone(), one.params.clone());
+    let before = {
+        let mut asked = asked.lock().unwrap_or_else(PoisonError::into_inner);
+        let before = asked.iter().filter(|other| other.method == method).count();
+        asked.push(one);
+        before
+    };
+    answer(&head, &method, &params, before)
 }
 
 fn request(reader: &mut BufReader<&TcpStream>) -> Option<(String, String)> {

@@ -166,3 +166,34 @@ fn tasks_that_are_watched_have_a_line_each() {
     let (code, shown, _) = terminal.end();
     assert_eq!((code, shown.matches("completed").count()), (0, 2), "{shown}");
 }
+
+#[test]
+fn the_ledger_is_drawn_while_it_is_followed() {
+    let server = demo();
+    let ledger = format!("--ledger={}", folder().join("ledger.db").display());
+    let agent = format!("http://{}", server.address);
+    for (words, purpose) in [("slow 2", "the slow one"), ("input", "the one that asks")] {
+        let line = ["send", words, "--async", "--purpose", purpose, &ledger, "-a", &agent];
+        assert_eq!(crate::support::ended(&line).0, 0);
+    }
+    let terminal = Terminal::run(&server, &["watch", &ledger]);
+    terminal.until("accepted, the slow one");
+    terminal.until("question, the one that asks");
+    terminal.until("completed, the slow one");
+    let (code, shown, _) = terminal.end();
+    assert_eq!((code, shown.matches("the slow one").count()), (6, 1), "{shown}");
+}
+
+#[test]
+fn a_question_of_a_delegation_is_answered_on_the_terminal() {
+    let server = demo();
+    let ledger = format!("--ledger={}", folder().join("ledger.db").display());
+    let mut terminal = Terminal::run(&server, &["send", "input", "--interactive", &ledger]);
+    terminal.until("> ");
+    terminal.type_line("echo that is all");
+    terminal.until("State: TASK_STATE_COMPLETED");
+    assert_eq!(terminal.end().0, 0);
+    let path = ledger.trim_start_matches("--ledger=");
+    let (code, stdout, _) = crate::support::ended(&["ledger", "list", "--which", "settled", "--ledger", path]);
+    assert!(code == 0 && stdout.contains("1 completed"), "{stdout}");
+}

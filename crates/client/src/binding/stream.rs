@@ -1,13 +1,14 @@
 //! One stream of events as it comes over one connection, with nothing mended.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use bytes::Bytes;
 use http::header;
 use http_body_util::BodyExt as _;
 use hyper::body::Incoming;
 use longhaul_protocol::wire;
-use tokio::time::timeout;
+use tokio::time::timeout_at;
 
 use super::exchange::{Exchange, Target};
 use super::grpc::GrpcItems;
@@ -107,7 +108,9 @@ struct Sse {
     body: Incoming,
     parser: SseParser,
     reading: Reading,
-    silence_max: std::time::Duration,
+    silence_max: Duration,
+    /// When the first event has to be there, if that is later than the silence allows; none once it is.
+    first_by: Option<Deadline>,
     /// Why nothing more can be read, once the events before it are handed on.
     failed: Option<SseError>,
 }
@@ -149,6 +152,7 @@ impl RawStream {
                 parser: SseParser::new(limits),
                 reading,
                 silence_max: config.stream_silence_max,
+                first_by: Some(deadline),
                 failed: None,
             };
             return Ok(Self::new(Source::Sse(Box::new(sse)), about));
@@ -171,6 +175,14 @@ impl RawStream {
             }
             Framing::None { error } => http_json::refused(whom, status, headers, &body, error),
         })
+    }
+
+    /// The wait before a reconnect that the server asked for last. Any length.
+    pub fn retry(&self) -> Option<Duration> {
+        match &self.source {
+            Source::Sse(sse) => sse.parser.retry(),
+            Source::Single(_) | Source::Grpc(_) => None,
+        }
     }
 
     /// The next item; none when the server has ended the stream in order.
@@ -212,20 +224,26 @@ impl RawStream {
 }
 
 impl Sse {
+    /// How long nothing may come from now on.
+    fn silence(&self) -> Deadline {
+        let silence = Deadline::after(self.silence_max);
+        self.first_by.filter(|first| first.at > silence.at).unwrap_or(silence)
+    }
+
     async fn next(&mut self, about: &About) -> Option<Result<RawItem, ClientError>> {
         loop {
             for event in self.parser.by_ref() {
                 if !event.data.is_empty() {
+                    self.first_by = None;
                     return Some(about.read(&event, &self.reading));
                 }
             }
             if let Some(error) = self.failed {
                 return Some(Err(about.too_large(error)));
             }
-            match timeout(self.silence_max, self.body.frame()).await {
-                Err(_) => {
-                    return Some(Err(ClientError::Timeout { whom: about.whom.clone(), after: self.silence_max }));
-                }
+            let silence = self.silence();
+            match timeout_at(silence.at, self.body.frame()).await {
+                Err(_) => return Some(Err(silence.passed(about.whom.clone()))),
                 Ok(None) if self.parser.is_in_event() => {
                     return Some(Err(about.broken("an event was cut in two".into())));
                 }

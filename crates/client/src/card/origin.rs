@@ -20,8 +20,9 @@ use super::reference::without_user;
 ///   resolves to by then ([`Reach`]).
 /// - Another host is called over TLS and at public addresses only.
 /// - A card that came over TLS does not lead to an interface without it, but on this machine itself.
-/// - Credentials go to the card's own host. To another one they go only if [`CredentialsTo::Interface`] says so: an interface
-///   there is called without them.
+/// - Credentials go to the card's own host, and that is the one which the caller named: a redirect to another host does not
+///   make that one their own. To others they go only if [`CredentialsTo::Interface`] says so: an interface there is called
+///   without them.
 /// - A card from a file, or made by the program, is the caller's own word: it may name anything.
 /// - Nothing leads to an address at which clouds tell machines their secrets, under any policy.
 #[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
@@ -49,7 +50,7 @@ pub enum Interfaces {
 /// To which interfaces credentials are sent.
 #[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
 pub enum CredentialsTo {
-    /// Those on the card's own host.
+    /// Those on the card's own host, which the caller named.
     #[default]
     CardHost,
     /// Each interface that the policy permits: the card is trusted to name who may have them.
@@ -70,7 +71,7 @@ pub struct Permit {
 pub enum Credentials {
     /// They do.
     Sent,
-    /// They don't, since the interface is not on the card's host.
+    /// They don't, since the interface is not on the card's host, or that is not the one which the caller named.
     Withheld,
 }
 
@@ -188,6 +189,8 @@ pub struct CardOrigin(Option<Source>);
 struct Source {
     target: Target,
     address: Option<IpAddr>,
+    /// What the caller named, where that redirected here.
+    named: Option<Target>,
 }
 
 impl CardOrigin {
@@ -203,9 +206,19 @@ impl CardOrigin {
     ///
     /// [`CardError::Reference`] if it is no `http` or `https` URL.
     pub fn url(url: &str) -> Result<Self, CardError> {
-        let target = Target::parse(url)
-            .map_err(|refused| CardError::Reference { reference: without_user(url), problem: as_sentence(&refused) })?;
-        Ok(Self(Some(Source { target, address: None })))
+        Ok(Self(Some(Source { target: target_of(url)?, address: None, named: None })))
+    }
+
+    /// The same, where the caller had named another URL, which redirected here.
+    ///
+    /// # Errors
+    ///
+    /// [`CardError::Reference`] if that is no `http` or `https` URL.
+    pub fn redirected_from(mut self, named: &str) -> Result<Self, CardError> {
+        if let Some(source) = &mut self.0 {
+            source.named = Some(target_of(named)?);
+        }
+        Ok(self)
     }
 
     /// The same, with the address that answered. Without it, a host that is named counts as one on the internet.
@@ -225,6 +238,11 @@ impl CardOrigin {
     pub(super) fn target(&self) -> Option<&Target> {
         self.0.as_ref().map(|source| &source.target)
     }
+}
+
+fn target_of(url: &str) -> Result<Target, CardError> {
+    Target::parse(url)
+        .map_err(|refused| CardError::Reference { reference: without_user(url), problem: as_sentence(&refused) })
 }
 
 impl Source {
@@ -270,23 +288,26 @@ impl OriginPolicy {
 
     fn check_source(&self, target: &Target, source: &Source) -> Result<Permit, OriginRefused> {
         let card = &source.target;
-        let is_same_host = is_same_host(card, target);
-        let is_same_origin = is_same_host && card.port() == target.port() && card.is_tls() == target.is_tls();
+        let is_on_card_host = is_same_host(card, target);
+        let is_same_origin = is_on_card_host && card.port() == target.port() && card.is_tls() == target.is_tls();
         let reach = match self.interfaces {
             Interfaces::SameOrigin if !is_same_origin => return Err(OriginRefused::OtherOrigin),
-            Interfaces::SameHost if !is_same_host => return Err(OriginRefused::OtherHost),
-            Interfaces::Public if !is_same_host && !target.is_tls() => return Err(OriginRefused::OtherHostWithoutTls),
+            Interfaces::SameHost if !is_on_card_host => return Err(OriginRefused::OtherHost),
+            Interfaces::Public if !is_on_card_host && !target.is_tls() => {
+                return Err(OriginRefused::OtherHostWithoutTls);
+            }
             Interfaces::SameOrigin | Interfaces::SameHost | Interfaces::Public => {
                 let is_on_machine = is_loopback(target) && source.zone() == Zone::Machine;
                 if card.is_tls() && !target.is_tls() && !is_on_machine {
                     return Err(OriginRefused::Downgrade);
                 }
-                if is_same_host { Reach(source.zone()) } else { Reach::INTERNET }
+                if is_on_card_host { Reach(source.zone()) } else { Reach::INTERNET }
             }
             Interfaces::Any => Reach::ANYWHERE,
         };
+        let is_named = source.named.as_ref().is_none_or(|named| is_same_host(named, card));
         let credentials = match self.credentials {
-            CredentialsTo::CardHost if !is_same_host => Credentials::Withheld,
+            CredentialsTo::CardHost if !is_on_card_host || !is_named => Credentials::Withheld,
             CredentialsTo::CardHost | CredentialsTo::Interface => Credentials::Sent,
         };
         Ok(Permit { reach, credentials })

@@ -84,7 +84,8 @@ impl ClientBuilder {
         self
     }
 
-    /// The time for each attempt of a send that waits until the task rests. Default 1 h.
+    /// The time for each attempt of a send that waits until the task rests, and until the first event of a stream that a send
+    /// begins, where it may not be sent again. Default 1 h.
     pub fn blocking_timeout(mut self, timeout: Duration) -> Self {
         self.options.blocking_timeout = timeout;
         self
@@ -96,7 +97,8 @@ impl ClientBuilder {
         self
     }
 
-    /// A header of each call; for gRPC, metadata. Its value is never logged.
+    /// A header of each call; for gRPC, metadata. Its value is never logged, and goes where credentials go: not to an
+    /// interface from which an [`OriginPolicy`] withholds them.
     ///
     /// # Errors
     ///
@@ -132,7 +134,7 @@ impl ClientBuilder {
         Ok(self)
     }
 
-    /// An extension that each call asks for (§4.6), by its URI.
+    /// An extension that each call asks for (§4.6), by its URI. One that no header can name has no client made.
     pub fn extension(mut self, uri: impl Into<String>) -> Self {
         let uri = uri.into();
         if !self.options.extensions.contains(&uri) {
@@ -241,7 +243,19 @@ impl ClientBuilder {
             field: "protocolVersion".to_owned(),
             problem: "of the interface can't be sent".to_owned(),
         })?;
+        if let Some(uri) = self.options.extensions.iter().find(|uri| !is_one_extension(uri)) {
+            return Err(ClientError::Invalid {
+                field: format!("extension {uri:?}"),
+                problem: "is no URI that a header can name: it is empty, or has commas, spaces or control characters"
+                    .to_owned(),
+            });
+        }
         let options = Options { version, credentials, ..self.options };
         Ok(Client { inner: Arc::new(Inner { document, chosen, transport, options }) })
     }
+}
+
+/// Whether it is one of a list that commas part.
+fn is_one_extension(uri: &str) -> bool {
+    !uri.is_empty() && uri.chars().all(|c| c != ',' && !c.is_control() && !c.is_whitespace())
 }

@@ -95,7 +95,10 @@ impl<'a> Discovery<'a> {
         if !answer.status.is_success() {
             return Err(not_there(&answer));
         }
-        let origin = answer.origin()?;
+        let origin = match answer.url == url {
+            true => answer.origin()?,
+            false => answer.origin()?.redirected_from(url)?,
+        };
         let document = Arc::new(CardDocument::parse(&answer.body, &answer.url)?);
         if let Some(cache) = self.cache {
             match Cached::new(document.clone(), origin.clone(), &answer.headers, now()) {

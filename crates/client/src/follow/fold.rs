@@ -8,6 +8,7 @@ mod artifacts;
 mod content;
 mod digest;
 mod messages;
+mod overlap;
 
 use longhaul_protocol::{Role, TaskState, Timestamp, wire};
 use thiserror::Error;
@@ -15,6 +16,7 @@ use thiserror::Error;
 use artifacts::{Artifacts, Change};
 use digest::Digest;
 use messages::SeenMessages;
+pub(super) use overlap::Standing;
 use wire::StreamResponsePayload as Payload;
 
 /// How many artifacts of a task are remembered.

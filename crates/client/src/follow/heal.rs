@@ -7,14 +7,16 @@ use tokio::time::{Instant, sleep_until, timeout};
 
 use super::link::{Ask, Link, Next, NoStream, Open, Pending};
 use super::take::state_in;
-use super::{Event, EventStream};
+use super::{Event, EventStream, REOPENED_AFTER_MAX};
 use crate::binding::stream::RawStream;
 use crate::error::ClientError;
 use crate::operation::{Opening, Repetition};
 
 /// A stream that was open for so long says that the agent could be reached, even if nothing came over it.
 const REACHED_AFTER: Duration = Duration::from_secs(10);
-/// How long the last event of a stream is held back, until the task was compared with what the stream brought.
+/// For which part of the patience only streams are tried, where the agent would go on with the very next event.
+const NUMBERS_KEPT: u32 = 10;
+/// How long an event of a stream is held back, until the task was compared with what the stream brought.
 const COMPARISON_MAX: Duration = Duration::from_secs(10);
 /// How much longer each wait is than the one before, while there is nothing new.
 const POLL_GROWTH: f64 = 1.5;
@@ -46,15 +48,29 @@ impl EventStream {
                 let answer = sending.await;
                 self.sent(answer?)
             }
-            Link::Open(open) => match open.next(judged_again).await {
-                Next::Item { item, is_first } => self.take(item, is_first),
-                Next::Broken { error, items, since } => self.broke(error, items, since),
-                Next::Closed { items } => self.closed_by_agent(items),
-                Next::Silent => {
-                    self.judge();
-                    Ok(())
+            Link::Checking(checking) => {
+                let task = (&mut checking.asking).await;
+                self.checked(task)
+            }
+            Link::Open(open) => {
+                let next = open.next(judged_again).await;
+                if let Some(wait) = open.raw.retry() {
+                    self.reopened_after = wait.min(REOPENED_AFTER_MAX);
                 }
-            },
+                self.came(next)
+            }
+        }
+    }
+
+    fn came(&mut self, next: Next) -> Result<(), ClientError> {
+        match next {
+            Next::Item { item, is_first } => self.take(item, is_first),
+            Next::Broken { error, items, since } => self.broke(error, items, since),
+            Next::Closed { items } => self.closed_by_agent(items),
+            Next::Silent => {
+                self.judge();
+                Ok(())
+            }
         }
     }
 
@@ -71,18 +87,10 @@ impl EventStream {
                 request.configuration.get_or_insert_default().return_immediately = !self.continues;
                 Link::Sending(Pending::new(async move { client.send_message(request).await }))
             }
+            (Ask::Task(why @ NoStream::Compared), _) => Link::Asking(self.compare()?, why),
             (Ask::Task(why), _) => {
-                let request = wire::GetTaskRequest { id: self.known_id()?, ..wire::GetTaskRequest::default() };
-                let whom = client.interface().url.clone();
-                let asking = async move { client.get_task(request).await };
-                let asking = match why {
-                    NoStream::Compared => Pending::new(async move {
-                        let passed = |_| Err(ClientError::Timeout { whom, after: COMPARISON_MAX });
-                        timeout(COMPARISON_MAX, asking).await.unwrap_or_else(passed)
-                    }),
-                    NoStream::Never | NoStream::While(_) | NoStream::Silent => Pending::new(asking),
-                };
-                Link::Asking(asking, why)
+                let request = self.known_task()?;
+                Link::Asking(Pending::new(async move { client.get_task(request).await }), why)
             }
             (Ask::Stream, first) => {
                 let opening = match first {
@@ -96,6 +104,20 @@ impl EventStream {
             }
         };
         Ok(())
+    }
+
+    /// Asks for the task, to compare it with what the stream brought.
+    pub(super) fn compare(&self) -> Result<Pending<wire::Task>, ClientError> {
+        let (client, request) = (self.client.clone(), self.known_task()?);
+        Ok(Pending::new(async move {
+            let whom = client.interface().url.clone();
+            let passed = |_| Err(ClientError::Timeout { whom, after: COMPARISON_MAX });
+            timeout(COMPARISON_MAX, client.get_task(request)).await.unwrap_or_else(passed)
+        }))
+    }
+
+    fn known_task(&self) -> Result<wire::GetTaskRequest, ClientError> {
+        Ok(wire::GetTaskRequest { id: self.known_id()?, ..wire::GetTaskRequest::default() })
     }
 
     fn known_id(&self) -> Result<String, ClientError> {
@@ -128,11 +150,24 @@ impl EventStream {
     /// A subscription was refused: the task has ended, or the agent takes none now. The task itself says which.
     fn refused(&mut self, error: ClientError) -> Result<(), ClientError> {
         let is_refusal = matches!(error, ClientError::Agent(_) | ClientError::Http { .. }) && !error.is_transient();
-        if !is_refusal {
-            return self.cut(error, Ask::Stream);
+        if is_refusal {
+            self.link = Link::due(Ask::Task(NoStream::While(self.fold.state())));
+            return Ok(());
         }
-        self.link = Link::due(Ask::Task(NoStream::While(self.fold.state())));
-        Ok(())
+        self.unreachable(error)
+    }
+
+    /// There was no stream, or nothing came over it. Where something answers at all, it may be only streams that do not pass:
+    /// so the task is looked at before the next attempt.
+    fn unreachable(&mut self, error: ClientError) -> Result<(), ClientError> {
+        let now = Instant::now();
+        let is_about_streams = !matches!(error, ClientError::Connect { .. } | ClientError::Http { status: 429, .. });
+        let since = *self.unopened_since.get_or_insert(now);
+        let has_number = self.number(&self.last_event_id).is_some();
+        let is_late = now.duration_since(since) >= self.options.patience / NUMBERS_KEPT;
+        let loses_nothing = !has_number || is_late;
+        let again = if is_about_streams && loses_nothing { Ask::Task(NoStream::Unreachable) } else { Ask::Stream };
+        self.cut(error, again)
     }
 
     /// An open stream broke.
@@ -151,6 +186,7 @@ impl EventStream {
                 self.come_again(items, error.retry_after().unwrap_or_default());
                 Ok(())
             }
+            _ if items == 0 => self.unreachable(error),
             _ => self.cut(error, Ask::Stream),
         }
     }
@@ -177,7 +213,7 @@ impl EventStream {
     pub(super) fn come_again(&mut self, items: u64, after: Duration) {
         self.lose_stream();
         self.failures = self.failures.saturating_add(1);
-        let mut wait = self.client.retry().backoff(self.failures).max(after);
+        let mut wait = self.client.retry().backoff(self.failures).max(after).max(self.reopened_after);
         if items <= 1 {
             // A subscription of which nothing came but the snapshot is worth a `GetTask`, and costs no less.
             wait = wait.max(self.poll_wait());
@@ -202,7 +238,8 @@ impl EventStream {
             let repetition = if self.client.may_resend() { Repetition::Safe } else { Repetition::Asks };
             self.client.retry().wait(error, attempts, repetition)?
         } else if may_pass(error) {
-            self.client.retry().backoff(attempts).max(error.retry_after().unwrap_or_default())
+            let asked = error.retry_after().unwrap_or_default().max(self.reopened_after);
+            self.client.retry().backoff(attempts).max(asked)
         } else {
             return None;
         };
@@ -217,6 +254,7 @@ impl EventStream {
         }
         let task = match task {
             Ok(task) => task,
+            Err(error) if why == NoStream::Unreachable => return self.cut(error, Ask::Stream),
             Err(error) => return self.cut(error, Ask::Task(why)),
         };
         self.heard();
@@ -226,7 +264,7 @@ impl EventStream {
         self.quiet = if is_news { 0 } else { self.quiet.saturating_add(1) };
         let (ask, wait) = match why {
             NoStream::While(state) if state != self.fold.state() => (Ask::Stream, Duration::ZERO),
-            NoStream::Silent => (Ask::Stream, wait),
+            NoStream::Silent | NoStream::Unreachable => (Ask::Stream, wait),
             NoStream::Never | NoStream::While(_) | NoStream::Compared => (Ask::Task(why), wait),
         };
         self.link = Link::Due { ask, at: Instant::now() + wait };

@@ -46,6 +46,8 @@ pub(super) enum Link {
     Opening(Pending<RawStream>),
     /// A stream is open.
     Open(Box<Open>),
+    /// One is open, and is not read on until it is known whether what came over it is new.
+    Checking(Box<Checking>),
     /// The task is asked for; why not a stream of it.
     Asking(Pending<wire::Task>, NoStream),
     /// The message is being sent to an agent without streams.
@@ -66,6 +68,7 @@ impl fmt::Debug for Link {
             Self::Due { ask, at } => f.debug_struct("Due").field("ask", ask).field("at", at).finish(),
             Self::Opening(_) => f.write_str("Opening"),
             Self::Open(open) => f.debug_tuple("Open").field(open).finish(),
+            Self::Checking(checking) => f.debug_tuple("Checking").field(&checking.held).finish(),
             Self::Asking(_, why) => f.debug_tuple("Asking").field(why).finish(),
             Self::Sending(_) => f.write_str("Sending"),
             Self::Ended => f.write_str("Ended"),
@@ -80,6 +83,13 @@ pub(super) struct Open {
     /// How many items came.
     pub items: u64,
     pub since: Instant,
+}
+
+/// An item that is held back, and the question whether it is new.
+pub(super) struct Checking {
+    pub open: Box<Open>,
+    pub held: RawItem,
+    pub asking: Pending<wire::Task>,
 }
 
 /// What came over an open stream.
@@ -142,6 +152,8 @@ pub(super) enum NoStream {
     While(Option<wire::TaskState>),
     /// It ended one without a word.
     Silent,
+    /// None could be opened, or nothing came over it: perhaps something in between lets none pass.
+    Unreachable,
     /// There was one, and the task is compared with what it brought before its last event is handed on.
     Compared,
 }

@@ -49,20 +49,28 @@ impl EventStream {
     /// Takes an item of the stream that is open.
     pub(super) fn take(&mut self, item: RawItem, is_first: bool) -> Result<(), ClientError> {
         self.heard();
+        self.unopened_since = None;
         if !is_first {
             self.quiet = 0;
         }
         if !self.fold.has_begun() {
             return self.begin(item.id, item.payload);
         }
+        let item = match self.place(&item) {
+            Place::Unknown if !is_first => match self.without_overlap(item)? {
+                Some(item) => item,
+                None => return Ok(()),
+            },
+            _ => item,
+        };
         match (self.place(&item), item.payload.payload) {
             (Place::Known, Some(Payload::Task(_))) if is_first => {
                 // The task as it stood at the last event: nothing was missed.
                 self.judge();
                 Ok(())
             }
-            (place, Some(Payload::Task(task))) if is_first => {
-                self.is_patched |= place == Place::Unknown;
+            (_, Some(Payload::Task(task))) if is_first => {
+                self.began_again(&item.id);
                 self.catch_up(task, item.id)?;
                 self.judge();
                 Ok(())
@@ -114,6 +122,9 @@ impl EventStream {
             return Ok(());
         }
         let is_snapshot = matches!(payload.payload, Some(Payload::Task(_)));
+        if is_snapshot && !is_of_send {
+            self.began_again(&id);
+        }
         self.hand_on(id, payload)?;
         if is_snapshot && continues {
             self.interruption = Interruption::MayBeOlder;
@@ -132,7 +143,7 @@ impl EventStream {
     }
 
     /// Which number an id is, of an agent that declares what its numbers mean.
-    fn number(&self, id: &Option<Arc<str>>) -> Option<u64> {
+    pub(super) fn number(&self, id: &Option<Arc<str>>) -> Option<u64> {
         id.as_deref().filter(|_| self.client.declares(STREAM_RESUME)).and_then(|id| id.parse().ok())
     }
 
@@ -160,7 +171,8 @@ impl EventStream {
             let id = id.clone().filter(|_| index + 1 == last);
             self.hand_on(id, payload)?;
         }
-        if id.is_some() {
+        if id.is_some() || last > 0 && self.number(&self.last_event_id).is_some() {
+            // What was seen without a number has none to go on after.
             self.last_event_id = id;
         }
         Ok(last > 0)

@@ -10,7 +10,7 @@ pub(super) const TASK_ID_BYTES_MAX: usize = 2048;
 /// The most bytes of a context's or a message's id.
 pub(super) const ID_BYTES_MAX: usize = 2048;
 /// The most bytes of the id of a stream's event.
-const EVENT_ID_BYTES_MAX: usize = 2048;
+pub(super) const EVENT_ID_BYTES_MAX: usize = 2048;
 const URL_BYTES_MAX: usize = 4096;
 const NAME_BYTES_MAX: usize = 64;
 const TENANT_BYTES_MAX: usize = 1024;
@@ -37,10 +37,6 @@ pub(super) fn route(route: &Route) -> Result<(), LedgerError> {
 
 pub(super) fn task_id(id: &str) -> Result<(), LedgerError> {
     length("the task's id", id, 1, TASK_ID_BYTES_MAX)
-}
-
-pub(super) fn event_id(id: Option<&str>) -> Result<(), LedgerError> {
-    id.map_or(Ok(()), |id| length("the event's id", id, 0, EVENT_ID_BYTES_MAX))
 }
 
 /// A request as it is stored, and what the entry says about it.

@@ -78,13 +78,11 @@ impl Report {
             News::Refused { error } => heard(Event::Refused { error: Note::new(&error) }),
             News::NotFound { error } => heard(Event::NotFound { error: Note::new(&error) }),
             News::Heard { last_event_id } => {
-                check::event_id(last_event_id.as_deref())?;
-                Self { last_event_id, is_heard: true, ..Self::default() }
+                Self { last_event_id: event_id(last_event_id), is_heard: true, ..Self::default() }
             }
             News::Told { outcome, last_event_id } => {
-                check::event_id(last_event_id.as_deref())?;
                 let event = event(&outcome)?;
-                let context_id = context_id(&outcome);
+                let (context_id, last_event_id) = (context_id(&outcome), event_id(last_event_id));
                 Self { telling: Telling::of(*outcome), context_id, last_event_id, ..heard(event) }
             }
         })
@@ -148,6 +146,11 @@ fn context_id(outcome: &Outcome) -> Option<String> {
     };
     // One that is too long is left out: that it is kept is a help, and no reason to lose the news.
     Some(id.clone()).filter(|id| (1..=check::ID_BYTES_MAX).contains(&id.len()))
+}
+
+/// One that is too long is left out, as with contexts: a stream can also be opened after an earlier event.
+fn event_id(id: Option<String>) -> Option<String> {
+    id.filter(|id| id.len() <= check::EVENT_ID_BYTES_MAX)
 }
 
 /// What the agent told, in the form in which it is kept.
@@ -274,6 +277,17 @@ mod tests {
         assert_eq!((kind, rest.artifacts.len(), rest.status), (Kept::Trimmed, 0, task(0, 0, 10).status));
         let (kind, rest) = kept(task(10, 10, large));
         assert_eq!((kind, rest.id.as_str(), rest.status.unwrap().message), (Kept::Trimmed, "t", None));
+    }
+
+    #[test]
+    fn an_endless_id_of_an_event_does_not_keep_the_news_from_being_written() {
+        let endless = || Some("9".repeat(check::EVENT_ID_BYTES_MAX + 1));
+        let heard = Report::of(News::Heard { last_event_id: endless() }).unwrap();
+        assert!(heard.is_heard && heard.last_event_id.is_none());
+        let outcome = Box::new(Outcome::of_task(task(1, 1, 1)));
+        let told = Report::of(News::Told { outcome, last_event_id: endless() }).unwrap();
+        assert!(told.event.is_some() && told.last_event_id.is_none());
+        assert!(Report::of(News::Heard { last_event_id: Some("9".to_owned()) }).unwrap().last_event_id.is_some());
     }
 
     #[test]

@@ -56,6 +56,11 @@ impl Connector {
         let Some(proxy) = self.proxies.as_ref().and_then(|proxies| proxies.intercept(&uri)) else {
             return Ok(Connection::direct(self.direct.call(uri).await?));
         };
+        // Spoken to as a plain one it would get the password in the clear, or not understand.
+        if proxy.uri().scheme() != Some(&Scheme::HTTP) {
+            let scheme = proxy.uri().scheme_str().unwrap_or_default();
+            return Err(format!("the proxy of the environment is one of {scheme}, and only http:// is spoken").into());
+        }
         if uri.scheme() == Some(&Scheme::HTTPS) {
             let mut tunnel = Tunnel::new(proxy.uri().clone(), self.to_proxy);
             if let Some(credentials) = proxy.basic_auth() {
@@ -89,5 +94,29 @@ impl Service<Uri> for Connector {
                 Err(_) => Err(format!("no connection within {} s", within.as_secs_f64()).into()),
             }
         })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[tokio::test]
+    async fn a_proxy_that_is_not_spoken_to_as_it_wants_is_refused_before_it_gets_the_password() {
+        let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let address = listener.local_addr().unwrap();
+        for scheme in ["https", "socks5"] {
+            let connector = Connector {
+                proxies: Some(Arc::new(Matcher::builder().all(format!("{scheme}://me:s3cret@{address}")).build())),
+                ..Connector::new(&TransportConfig::default(), Arc::new(AnyAddress))
+            };
+            for to in ["https://agent.example/", "http://agent.example/"] {
+                let refused = timeout(Duration::from_secs(10), connector.clone().connect(to.parse().unwrap())).await;
+                let refused = refused.unwrap().unwrap_err().to_string();
+                assert!(refused.contains(&format!("one of {scheme},")) && !refused.contains("s3cret"), "{refused}");
+            }
+        }
+        let came = timeout(Duration::from_millis(100), listener.accept()).await;
+        assert!(came.is_err(), "the proxy was not called");
     }
 }

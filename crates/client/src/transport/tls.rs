@@ -1,7 +1,7 @@
 //! TLS as the configuration asks for it.
 
 use std::path::Path;
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 
 use rustls::client::danger::{HandshakeSignatureValid, ServerCertVerified, ServerCertVerifier};
 use rustls::crypto::{CryptoProvider, verify_tls12_signature, verify_tls13_signature};
@@ -37,14 +37,24 @@ fn setup(action: String, source: impl Into<Cause>) -> ClientError {
     ClientError::Setup { action, source: source.into() }
 }
 
-fn roots(extra: Option<&Path>) -> Result<RootCertStore, ClientError> {
-    let mut roots = RootCertStore::empty();
-    roots.add_parsable_certificates(rustls_native_certs::load_native_certs().certs);
-    let Some(path) = extra else { return Ok(roots) };
+fn roots(extra: Option<&Path>) -> Result<Arc<RootCertStore>, ClientError> {
+    let Some(path) = extra else { return Ok(of_the_system()) };
+    let mut roots = RootCertStore::clone(&of_the_system());
     for certificate in certificates(path)? {
         roots.add(certificate).map_err(|error| setup(format!("trust {}", path.display()), error))?;
     }
-    Ok(roots)
+    Ok(Arc::new(roots))
+}
+
+/// The system's authorities, read once in a process: that costs far more than the rest of a transport.
+fn of_the_system() -> Arc<RootCertStore> {
+    static ROOTS: OnceLock<Arc<RootCertStore>> = OnceLock::new();
+    let read = || {
+        let mut roots = RootCertStore::empty();
+        roots.add_parsable_certificates(rustls_native_certs::load_native_certs().certs);
+        Arc::new(roots)
+    };
+    ROOTS.get_or_init(read).clone()
 }
 
 fn certificates(path: &Path) -> Result<Vec<CertificateDer<'static>>, ClientError> {

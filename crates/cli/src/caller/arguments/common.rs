@@ -62,6 +62,15 @@ pub struct CallerFlags {
     /// https without credentials]
     #[arg(long, value_name = SWITCH, num_args = 0..=1, require_equals = true, default_missing_value = "true")]
     any_interface: Option<String>,
+    /// Keys that are trusted to sign cards: a file with a JWK set, or one JWK
+    #[arg(long, value_name = "FILE")]
+    card_keys: Option<String>,
+    /// A key set that the signatures of a card may point at, by its URL, or all of an origin; repeatable [default: none]
+    #[arg(long, value_name = "URL")]
+    jku_allow: Vec<String>,
+    /// Use only cards that are signed by a trusted key, and of them only what the signature covers [default: any card]
+    #[arg(long, value_name = SWITCH, num_args = 0..=1, require_equals = true, default_missing_value = "true")]
+    require_verified: Option<String>,
     /// How long it may take: 90s, 1m30s, or none [default: none]
     #[arg(long, value_name = "TIME")]
     timeout: Option<String>,
@@ -98,6 +107,9 @@ impl CallerFlags {
             said("client-cert", &self.client_cert),
             said("client-key", &self.client_key),
             said("any-interface", &self.any_interface),
+            said("card-keys", &self.card_keys),
+            said("jku-allow", &joined(&self.jku_allow, ",")),
+            said("require-verified", &self.require_verified),
             said("timeout", &self.timeout),
             said("poll-interval", &self.poll_interval),
             said("output", &self.output),

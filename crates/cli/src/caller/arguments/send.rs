@@ -1,10 +1,11 @@
 //! Flags of `send`.
 
 use std::path::PathBuf;
+use std::time::Duration;
 
 use clap::Args;
 
-use crate::caller::options::Given;
+use crate::caller::options::{Given, duration};
 use crate::caller::parts::PartFlags;
 
 use super::common::{CallerFlags, StreamFlag};
@@ -48,6 +49,16 @@ pub struct SendFlags {
     /// When the agent asks something, ask it on the terminal and go on
     #[arg(long, conflicts_with = "asynchronous")]
     pub interactive: bool,
+    /// Write it down in the ledger before it is sent, so that a crash loses nothing: longhaul ledger recover goes on
+    /// [default of FILE: ~/.local/state/longhaul/ledger.db]
+    #[arg(long, value_name = "FILE", num_args = 0..=1, require_equals = true, default_missing_value = "")]
+    pub ledger: Option<String>,
+    /// Why it is delegated, for the person who finds it in the ledger later
+    #[arg(long, value_name = "TEXT", requires = "ledger")]
+    pub purpose: Option<String>,
+    /// Raise an alarm in the ledger when the agent has been silent for so long: 90s, 2h [default: never]
+    #[arg(long, value_name = "TIME", value_parser = duration, requires = "ledger")]
+    pub deadline: Option<Duration>,
     #[command(flatten)]
     pub caller: CallerFlags,
 }
@@ -65,6 +76,7 @@ impl SendFlags {
             said("wait", &wait),
             said("metadata", &self.metadata),
             said("accept", &accept),
+            said("ledger", &self.ledger),
         ];
         given.values.extend(own.into_iter().flatten());
         given

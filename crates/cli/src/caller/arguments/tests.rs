@@ -50,6 +50,19 @@ fn each_option_of_the_contract_is_taken_by_each_command() {
         "chat",
         "watch t",
         "conformance",
+        "auth login",
+        "auth logout",
+        "auth status",
+        "ledger list",
+        "ledger show i",
+        "ledger recover",
+        "ledger answer i hi",
+        "ledger resolve send-again i",
+        "ledger resolve adopt i --task t",
+        "ledger resolve abandon i",
+        "ledger resolve acknowledge i",
+        "ledger remove i",
+        "ledger prune --older-than 1d",
     ] {
         let given = parsed(&format!("{command} {options}")).unwrap().given();
         assert_eq!(given.config, Some(PathBuf::from("c.env")), "{command}");
@@ -112,4 +125,45 @@ fn each_command_says_what_holds_when_nothing_is_said() {
     // A service parameter is not for credentials.
     let about = send.lines().skip_while(|line| !line.contains("--svc-param")).nth(1).unwrap();
     assert!(!about.contains("credential") && !about.contains("auth"), "{about}");
+}
+
+#[test]
+fn a_ledger_is_used_where_that_is_said_whichever_it_is() {
+    for (line, path) in [("send hi --ledger", ""), ("send hi --ledger=l.db", "l.db")] {
+        let Ok(CallerCommand::Send(flags)) = parsed(line) else { panic!("{line}") };
+        assert_eq!(flags.ledger.as_deref(), Some(path));
+        assert_eq!(given(line), [("ledger", path.to_owned())]);
+    }
+    refused("send hi --purpose why", ErrorKind::MissingRequiredArgument);
+    refused("send hi --deadline 1h", ErrorKind::MissingRequiredArgument);
+    refused("watch t --ledger", ErrorKind::ArgumentConflict);
+    refused("watch", ErrorKind::MissingRequiredArgument);
+    refused("ledger resolve adopt i", ErrorKind::MissingRequiredArgument);
+    refused("conformance --level must", ErrorKind::MissingRequiredArgument);
+}
+
+/// Each command, with the words that lead to it.
+fn commands(command: &clap::Command, words: &str, all: &mut Vec<(String, clap::Command)>) {
+    for sub in command.get_subcommands().filter(|sub| sub.get_name() != "help") {
+        let words = format!("{words} {}", sub.get_name());
+        all.push((words.trim().to_owned(), sub.clone()));
+        commands(sub, &words, all);
+    }
+}
+
+#[test]
+fn every_option_and_command_is_on_the_page() {
+    let page = include_str!("../../../../../docs/cli.md");
+    let mut all = Vec::new();
+    commands(&Line::command(), "", &mut all);
+    for (words, command) in &all {
+        let name = words.rsplit(' ').next().unwrap();
+        assert!(page.contains(name), "longhaul {words} is not in docs/cli.md");
+        for flag in command.get_arguments().filter_map(clap::Arg::get_long).filter(|flag| *flag != "help") {
+            let is_there = page.match_indices(&format!("--{flag}")).any(|(at, found)| {
+                page[at + found.len()..].starts_with(|next: char| !next.is_ascii_alphanumeric() && next != '-')
+            });
+            assert!(is_there, "--{flag} of longhaul {words} is not in docs/cli.md");
+        }
+    }
 }

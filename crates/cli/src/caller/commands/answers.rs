@@ -27,14 +27,14 @@ pub fn write_task(session: &Session, page: &mut Page, shown: &Task, history: Opt
     } else {
         task(page, shown, detail);
     }
-    if let Some(command) = session.options.continuation.resume(shown) {
+    if let Some(command) = session.continuation().resume(shown) {
         page.field("Resume", command);
     }
 }
 
 /// Says on stderr how a task stands, unless it ended as was hoped for.
 pub fn note(session: &Session, shown: &Task) {
-    if let Some(note) = outcome_note(&Outcome::of_task(shown.clone()), &session.options.continuation) {
+    if let Some(note) = outcome_note(&Outcome::of_task(shown.clone()), &session.continuation()) {
         eprint!("{note}");
     }
 }

@@ -2,19 +2,19 @@
 
 use std::path::Path;
 
+use longhaul_client::FoundCard;
 use longhaul_client::card::{CardDocument, Problem, Severity, Written};
-use longhaul_client::signature::{Fetched, Finding, JwkSet, Overall, Report, TrustStore, Verifier};
+use longhaul_client::signature::{By, Finding, Overall, Report};
 use longhaul_protocol::wire::AgentCard;
 use serde_json::Value;
 
 use crate::arguments::OutputForm;
 use crate::caller::arguments::CardFlags;
-use crate::caller::failure::{Failure, LocalCode};
+use crate::caller::failure::{Failure, LocalCode, TRUST_HINT};
+use crate::caller::options::CardTrust;
 use crate::caller::render::{Page, Verdict, card, clean, json};
 use crate::caller::session::{End, Session};
-
-/// The largest file with keys, in bytes.
-const KEYS_BYTES_MAX: u64 = JwkSet::BYTES_MAX as u64;
+use crate::caller::way::keys;
 
 /// Fetches and shows a card.
 ///
@@ -22,13 +22,9 @@ const KEYS_BYTES_MAX: u64 = JwkSet::BYTES_MAX as u64;
 ///
 /// [`End`] when there is none, or it does not hold what was asked of it.
 pub async fn get(session: &Session, flags: &CardFlags) -> Result<(), End> {
-    let keys = flags.verify.as_deref().map(keys).transpose()?;
     let found = session.card().await?;
     let document = &*found.document;
-    let verdict = match &keys {
-        Some(keys) => verdict(document, keys)?,
-        None => Verdict::without_keys(document.card()),
-    };
+    let verdict = verdict(session, &found, flags).await?;
     let problems = if flags.validate { document.validate() } else { Vec::new() };
     if let Some(failure) = invalid(document, &problems) {
         return Err(failure.into());
@@ -66,7 +62,7 @@ fn show(
         OutputForm::Json => {
             let mut page = Page::new();
             remarks(&mut page, problems);
-            if flags.verify.is_some() {
+            if flags.verify.is_some() || session.options.trust == CardTrust::Verified {
                 page.field("Signature", verdict.words());
             }
             eprint!("{}", page.into_text());
@@ -86,7 +82,7 @@ fn show(
 
 fn remarks(page: &mut Page, problems: &[Problem]) {
     for problem in problems {
-        page.field("Remark", problem);
+        page.field("Remark", problem.to_string().trim_start_matches("remark: "));
     }
 }
 
@@ -108,49 +104,51 @@ fn invalid(document: &CardDocument, problems: &[Problem]) -> Option<Failure> {
     Some(Failure::local(LocalCode::CardInvalid, message).hint("whoever runs the agent has to correct its card"))
 }
 
-fn keys(path: &Path) -> Result<JwkSet, Failure> {
-    use std::io::Read as _;
-    let refused = |problem: String| {
-        Failure::usage(format!("--verify {}: {problem}", path.display())).hint("name a file with a JWK set, or one JWK")
-    };
-    let file = std::fs::File::open(path).map_err(|error| refused(error.to_string()))?;
-    let mut bytes = Vec::new();
-    file.take(KEYS_BYTES_MAX + 1).read_to_end(&mut bytes).map_err(|error| refused(error.to_string()))?;
-    JwkSet::parse(&bytes).map_err(|error| refused(error.to_string()))
-}
-
-/// What the signatures are worth with these keys.
+/// What the signatures are worth, by the keys that are trusted.
 ///
 /// # Errors
 ///
-/// A [`Failure`] when one was made by a key that is known, and does not fit: the card was changed.
-fn verdict(document: &CardDocument, keys: &JwkSet) -> Result<Verdict, Failure> {
-    let mut trust = TrustStore::default();
-    trust.trust(keys.clone());
-    let members = Value::Object(document.members().clone());
-    let report = Verifier::new(trust).verify(&members, &Fetched::nothing());
-    match report.overall() {
-        Overall::Verified => Ok(Verdict::Verified(verified_by(&report))),
-        Overall::Absent => Ok(Verdict::Absent),
-        Overall::Unverifiable => Ok(Verdict::Unverifiable(why(&report))),
+/// A [`Failure`] when one was made by a key that is known, and does not fit: the card was changed. Also when nobody vouches for
+/// the card, where that is needed.
+async fn verdict(session: &Session, found: &FoundCard, flags: &CardFlags) -> Result<Verdict, Failure> {
+    let is_required = session.options.trust == CardTrust::Verified;
+    let more = match flags.verify.as_deref() {
+        None if !is_required => return Ok(Verdict::without_keys(found.document.card())),
+        None | Some("") => None,
+        Some(path) => Some(keys("--verify", Path::new(path))?),
+    };
+    let verifier = session.way.verifier(more);
+    let report = session.builder()?.verify_card(found, &verifier).await.map_err(|error| session.failure(&error))?;
+    let place = found.document.place();
+    let verdict = match report.overall() {
+        Overall::Verified => return Ok(Verdict::Verified(verified_by(&report))),
         Overall::Wrong => {
-            let message = format!(
-                "the signature of the card at {} is wrong: the card or the signature was changed",
-                document.place()
-            );
-            Err(Failure::local(LocalCode::CardInvalid, message)
-                .hint("do not use this card; ask whoever runs the agent"))
+            let message =
+                format!("the signature of the card at {place} is wrong: the card or the signature was changed");
+            return Err(Failure::local(LocalCode::CardInvalid, message)
+                .hint("do not use this card; ask whoever runs the agent"));
         }
+        Overall::Absent => Verdict::Absent,
+        Overall::Unverifiable => Verdict::Unverifiable(why(&report)),
+    };
+    if is_required {
+        let message = format!("the card at {place} is not verified: {}", verdict.words());
+        return Err(Failure::local(LocalCode::NotVerified, message).hint(TRUST_HINT));
     }
+    Ok(verdict)
 }
 
 fn verified_by(report: &Report) -> String {
     let by = report.signatures.iter().find_map(|signature| match &signature.finding {
-        Finding::Verified { kid, alg, uncovered, .. } => {
+        Finding::Verified { kid, alg, uncovered, by, .. } => {
             let kid = kid.as_deref().unwrap_or("without id");
+            let by = match by {
+                By::TrustStore => String::new(),
+                By::Jku(url) => format!(" of {url}"),
+            };
             let rest =
                 if uncovered.is_empty() { String::new() } else { format!(", not covered: {}", uncovered.join(", ")) };
-            Some(format!("key {kid}, {alg}{rest}"))
+            Some(format!("key {kid}{by}, {alg}{rest}"))
         }
         Finding::Unverifiable { .. } | Finding::Wrong { .. } => None,
     });

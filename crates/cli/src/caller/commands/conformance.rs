@@ -4,6 +4,7 @@
 //! it. Real messages are sent.
 
 mod checks;
+mod kit;
 
 use std::sync::Arc;
 
@@ -66,6 +67,9 @@ impl Finding {
 ///
 /// [`End`] when there is no card, and when anything is not as it has to be: after the report was written.
 pub async fn conformance(session: &Session, flags: &ConformanceFlags) -> Result<(), End> {
+    if let Some(folder) = &flags.tck {
+        return kit::run(session, folder, flags.level.as_deref()).await;
+    }
     let found = session.card().await?;
     let mut checks = vec![of_card(&found)];
     for binding in offered(found.document.card()) {
@@ -101,10 +105,7 @@ fn offered(card: &AgentCard) -> Vec<Binding> {
 }
 
 async fn by(session: &Session, found: &FoundCard, binding: Binding, text: &str) -> Result<Vec<Check>, Failure> {
-    let mut preference = Preference { bindings: vec![binding], ..Preference::default() };
-    if let Some(version) = session.options.a2a_version {
-        preference.versions = vec![version];
-    }
+    let preference = Preference { bindings: vec![binding], ..session.way.preference() };
     let builder = session.builder()?.preference(preference);
     let found = FoundCard { document: Arc::clone(&found.document), origin: found.origin.clone() };
     let skipped = |why: String| {
@@ -115,7 +116,7 @@ async fn by(session: &Session, found: &FoundCard, binding: Binding, text: &str) 
             result: Finding::Skip(why),
         }]
     };
-    match builder.with_card(found) {
+    match builder.connect_card(found).await {
         Ok(client) if client.binding() == binding => Ok(of_binding(&client, text).await),
         Ok(_) => Ok(skipped("none of its interfaces may be called".to_owned())),
         Err(error) => Ok(skipped(error.to_string())),

@@ -1,6 +1,6 @@
 //! `task push-config …`.
 
-use longhaul_client::Client;
+use longhaul_client::{Client, Secret};
 use longhaul_protocol::wire::{
     AuthenticationInfo, DeleteTaskPushNotificationConfigRequest, GetTaskPushNotificationConfigRequest,
     ListTaskPushNotificationConfigsRequest, ListTaskPushNotificationConfigsResponse, TaskPushNotificationConfig,
@@ -22,7 +22,12 @@ const PAGES_MAX: usize = 1_000;
 /// [`End`] when it came to nothing, or the agent pushes nothing.
 pub async fn run(session: &Session, command: &PushConfigCommand) -> Result<(), End> {
     let wanted = match command {
-        PushConfigCommand::Create(flags) => Some(config(flags)?),
+        PushConfigCommand::Create(flags) => {
+            session
+                .way
+                .hide([&flags.token, &flags.auth_credentials].into_iter().flatten().map(Secret::new));
+            Some(config(flags)?)
+        }
         _ => None,
     };
     let client = session.client().await?;

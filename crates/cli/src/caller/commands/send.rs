@@ -1,5 +1,7 @@
 //! `send`: a message to an agent, and what becomes of it (§10.2 of the contract).
 
+mod delegated;
+
 use longhaul_client::{Client, Outcome, new_id};
 use longhaul_protocol::Role;
 use longhaul_protocol::wire::{
@@ -30,6 +32,9 @@ pub async fn send(session: &Session, flags: &SendFlags) -> Result<(), End> {
     let client = session.client().await?;
     tell_sent(session, &request)?;
     let sending = Sending { session, flags, client, folder };
+    if flags.ledger.is_some() {
+        return sending.delegated(request).await;
+    }
     match (flags.stream.delivery(), session.send_options()?.waiting) {
         (Delivery::Stream, _) => sending.stream(request).await,
         (Delivery::Whole, Waiting::No) => sending.at_once(request).await,
@@ -39,7 +44,7 @@ pub async fn send(session: &Session, flags: &SendFlags) -> Result<(), End> {
 
 /// `--verbose` shows what was sent as well.
 fn tell_sent(session: &Session, request: &SendMessageRequest) -> Result<(), End> {
-    let Options { output, detail, .. } = session.options;
+    let Options { output, detail, .. } = *session.options;
     let (OutputForm::Text, Detail::Verbose, Some(sent)) = (output, detail, &request.message) else { return Ok(()) };
     let mut page = Page::new();
     page.field("Sent", &sent.message_id);

@@ -18,6 +18,8 @@ use crate::caller::progress::Board;
 use crate::caller::render::{Page, StreamText, json};
 use crate::caller::session::{End, Session};
 
+use super::ledger;
+
 /// How many tasks are followed at once.
 const TASKS_MAX: usize = 200;
 /// The states in which there is something to see.
@@ -30,6 +32,9 @@ const OPEN: [TaskState; 4] =
 ///
 /// [`End`] when the agent can't be had, or one of the tasks could not be followed to its end.
 pub async fn watch(session: &Session, flags: &WatchFlags) -> Result<(), End> {
+    if flags.ledger.is_some() {
+        return ledger::watch(session).await;
+    }
     let client = session.client().await?;
     let ids = if flags.all { open_tasks(session, &client).await? } else { flags.task_ids.clone() };
     if ids.len() > TASKS_MAX {

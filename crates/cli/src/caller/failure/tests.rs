@@ -127,3 +127,13 @@ fn the_names_of_the_contract_are_its_own() {
     ];
     assert_eq!(contract, wanted);
 }
+
+#[test]
+fn every_code_and_every_exit_is_on_the_page() {
+    let page = include_str!("../../../../../docs/cli.md");
+    for code in LocalCode::ALL {
+        let is_the_contracts = code.name().starts_with("A2ACLI_");
+        assert!(is_the_contracts || page.contains(&format!("| `{}` |", code.name())), "{}", code.name());
+        assert!(page.contains(&format!("| {} |", code.exit().code())), "{}", code.exit().code());
+    }
+}

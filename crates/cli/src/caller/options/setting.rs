@@ -60,6 +60,12 @@ settings! {
     ClientCert = "client-cert", Open, "";
     ClientKey = "client-key", Open, "";
     AnyInterface = "any-interface", Open, "false";
+    CardKeys = "card-keys", Open, "";
+    JkuAllow = "jku-allow", Open, "none";
+    RequireVerified = "require-verified", Open, "false";
+    ClientId = "client-id", Open, "";
+    ClientSecret = "client-secret", Secret, "";
+    Ledger = "ledger", Open, "the usual place";
     Timeout = "timeout", Open, "none";
     PollInterval = "poll-interval", Open, "2s";
     Output = "output", Open, "text";

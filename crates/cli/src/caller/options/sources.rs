@@ -15,6 +15,10 @@ use super::value;
 const CONFIG: &str = "A2ACLI_CONFIG";
 /// Variables that single commands read, which no file can hold.
 const OF_COMMANDS: [&str; 2] = ["A2ACLI_PUSH_TOKEN", "A2ACLI_PUSH_CREDENTIALS"];
+/// The file of logins, below the home.
+const TOKENS: &str = ".config/a2a-cli/tokens.json";
+/// The ledger, below the folder for state.
+const LEDGER: &str = "longhaul/ledger.db";
 /// How many letters a misspelled name may have wrong, to be recognised.
 const LETTERS_WRONG_MAX: usize = 2;
 
@@ -36,6 +40,8 @@ pub struct Surroundings {
     pub folder: PathBuf,
     /// The home folder.
     pub home: Option<PathBuf>,
+    /// Where programs keep what they have to remember, if that is said.
+    pub state: Option<PathBuf>,
     /// The user's number.
     pub user: u32,
 }
@@ -52,6 +58,8 @@ impl Surroundings {
             variables: ours.collect(),
             folder: std::env::current_dir().unwrap_or_default(),
             home: std::env::var_os("HOME").filter(|home| !home.is_empty()).map(PathBuf::from),
+            // What is not absolute is to be ignored, says the specification of these variables.
+            state: std::env::var_os("XDG_STATE_HOME").map(PathBuf::from).filter(|path| path.is_absolute()),
             user: rustix::process::geteuid().as_raw(),
         }
     }
@@ -91,6 +99,10 @@ impl fmt::Display for Origin {
 pub struct Sources {
     found: BTreeMap<Setting, (String, Origin)>,
     config: Option<PathBuf>,
+    /// The file of logins, where there is a home.
+    pub tokens: Option<PathBuf>,
+    /// The ledger, where nothing says another one and there is a place for it.
+    pub ledger: Option<PathBuf>,
     /// What a person should know, for stderr.
     pub warnings: Vec<String>,
 }
@@ -102,7 +114,14 @@ impl Sources {
     ///
     /// A usage [`Failure`] when a file can't be read, or a source says two things that exclude each other.
     pub fn gather(given: &Given, surroundings: &Surroundings) -> Result<Self, Failure> {
-        let mut sources = Self { config: given.config.clone(), ..Self::default() };
+        let home = surroundings.home.as_deref();
+        let state = surroundings.state.clone().or_else(|| Some(home?.join(".local/state")));
+        let mut sources = Self {
+            config: given.config.clone(),
+            tokens: home.map(|home| home.join(TOKENS)),
+            ledger: state.map(|state| state.join(LEDGER)),
+            ..Self::default()
+        };
         sources.layer(|flag| {
             let (flag, value) = given.values.iter().find(|(name, _)| *name == flag)?;
             Some((value.clone(), Origin::Flag(flag)))
@@ -119,7 +138,6 @@ impl Sources {
             Some(path) => Some(dotenv::named(path)?),
             None => dotenv::local(&surroundings.folder, surroundings.user)?,
         };
-        let home = surroundings.home.as_deref();
         let global = home.map(|home| dotenv::global(home, surroundings.user)).transpose()?.flatten();
         for file in local.into_iter().chain(global) {
             sources.file(file)?;
@@ -210,6 +228,14 @@ impl Sources {
             carried.push(("--config", config.to_owned()));
         }
         carried
+    }
+
+    /// The ledger, if a flag says it: the next command needs it too.
+    pub fn carried_ledger(&self) -> Option<String> {
+        match self.of(Setting::Ledger) {
+            (Some(value), Origin::Flag(_)) => Some(value.to_owned()),
+            _ => None,
+        }
     }
 }
 

@@ -21,7 +21,7 @@ impl World {
         fs::create_dir_all(root.join("home/.config/a2a-cli")).unwrap();
         let user = rustix::process::geteuid().as_raw();
         let home = Some(root.join("home"));
-        Self { surroundings: Surroundings { variables: Default::default(), folder, home, user }, root }
+        Self { surroundings: Surroundings { variables: Default::default(), folder, home, state: None, user }, root }
     }
 
     fn file(&self, path: &str, text: &str) -> PathBuf {

@@ -5,6 +5,7 @@ use std::time::Duration;
 use http::{HeaderName, HeaderValue};
 use longhaul_client::Secret;
 use longhaul_client::card::{Binding, ProtocolVersion};
+use longhaul_client::signature::JkuAllowList;
 
 use crate::arguments::OutputForm;
 use crate::settings::parse_duration;
@@ -40,6 +41,15 @@ pub fn switch(text: &str) -> Result<bool, String> {
 /// Words between commas.
 pub fn list(text: &str) -> Result<Vec<String>, String> {
     Ok(text.split([',', '\n']).map(str::trim).filter(|word| !word.is_empty()).map(str::to_owned).collect())
+}
+
+/// URLs of key sets between commas.
+pub fn jku_allow(text: &str) -> Result<JkuAllowList, String> {
+    let mut allowed = JkuAllowList::default();
+    for url in list(text)? {
+        allowed.allow(&url).map_err(|error| error.to_string())?;
+    }
+    Ok(allowed)
 }
 
 /// Bindings between commas.

@@ -6,24 +6,58 @@ use std::fmt::Write as _;
 use longhaul_protocol::wire::Task;
 
 use super::clean;
+use crate::caller::options::Options;
 
 /// What of this command line the next one needs too.
 #[derive(Clone, Debug, Default)]
 pub struct Continuation {
     /// The flags that say which agent it is, each with its value.
     flags: Vec<(&'static str, String)>,
+    /// The ledger, where a flag said it.
+    ledger: Option<String>,
+    /// The delegation that the task is of, where it is of one.
+    entry: Option<String>,
 }
 
 impl Continuation {
     /// One that needs these flags; what the environment and files say holds for the next command as well.
     pub fn new(flags: Vec<(&'static str, String)>) -> Self {
-        Self { flags }
+        Self { flags, ledger: None, entry: None }
+    }
+
+    /// The same with the ledger that a flag said.
+    #[must_use]
+    pub fn with_ledger(mut self, ledger: Option<String>) -> Self {
+        self.ledger = ledger;
+        self
+    }
+
+    /// The same for the task of a delegation: it goes on by the ledger.
+    #[must_use]
+    pub fn of_delegation(mut self, entry: String) -> Self {
+        self.entry = Some(entry);
+        self
+    }
+
+    /// A command about the ledger.
+    pub fn ledger(&self, words: &str) -> String {
+        let ledger = self.ledger.as_ref().map(|path| format!(" --ledger {}", shell_word(path))).unwrap_or_default();
+        format!("longhaul ledger {words}{ledger}{}", self.written())
     }
 
     /// The command that goes on with a task as it stands; none for a task that has ended, and none where the agent's id
     /// holds what has no business on a command line.
     pub fn resume(&self, task: &Task) -> Option<String> {
         let state = task.status.as_ref().and_then(|status| status.state.known());
+        if let Some(entry) = &self.entry {
+            return match state {
+                Some(state) if state.is_terminal() => None,
+                Some(state) if state.is_interrupted() => {
+                    Some(format!("{} \"<reply>\"", self.ledger(&format!("answer {entry}"))))
+                }
+                Some(_) | None => Some(self.ledger("recover")),
+            };
+        }
         // Behind a dash it would be taken for a flag, quoted or not.
         if task.id.is_empty() || task.id.starts_with('-') || clean::line(&task.id) != task.id {
             return None;
@@ -34,6 +68,12 @@ impl Continuation {
             Some(state) if state.is_interrupted() => Some(format!("longhaul send --task-id {id}{flags} \"<reply>\"")),
             Some(_) | None => Some(format!("longhaul task get {id} --wait{flags}")),
         }
+    }
+
+    /// The command that logs in to the agent.
+    pub fn login(&self, options: &Options) -> String {
+        let client = if options.client_id.is_some() { "" } else { " --client-id ID" };
+        format!("longhaul auth login{client}{}", self.written())
     }
 
     fn written(&self) -> String {

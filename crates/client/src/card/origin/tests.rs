@@ -128,3 +128,14 @@ fn a_card_from_no_url_has_no_origin() {
         assert!(error.contains(problem) && !error.contains("secret"), "{error}");
     }
 }
+
+#[test]
+fn a_redirect_to_another_host_does_not_lead_the_credentials_there() {
+    let credentials = |named: &str, policy: OriginPolicy| {
+        let origin = CardOrigin::url("https://b.example/card").unwrap().redirected_from(named).unwrap();
+        policy.check_url("https://b.example/rpc", &origin).unwrap().credentials
+    };
+    assert_eq!(credentials("https://a.example/card", OriginPolicy::default()), Credentials::Withheld);
+    assert_eq!(credentials("https://b.example/old", OriginPolicy::default()), Credentials::Sent);
+    assert_eq!(credentials("https://a.example/card", OriginPolicy::ANY), Credentials::Sent);
+}

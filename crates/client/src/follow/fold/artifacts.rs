@@ -78,6 +78,20 @@ impl Artifacts {
         }
     }
 
+    /// Whether these parts are among the last ones of the artifact.
+    pub fn ends_around(&self, piece: &wire::Artifact) -> bool {
+        let known = self.known.get(&digest::of_text(&piece.artifact_id)).and_then(Option::as_ref);
+        known.is_some_and(|known| known.content.ends_around(&piece.parts))
+    }
+
+    /// Whether this piece is what comes next in the whole artifact, behind all that is known. None if the whole does not begin
+    /// with what is known.
+    pub fn goes_on_with(&self, piece: &wire::Artifact, whole: wire::Artifact) -> Option<bool> {
+        let known = self.known.get(&digest::of_text(&piece.artifact_id))?.as_ref()?;
+        let rest = known.content.end_in(&whole.parts)?.rest(whole.parts);
+        Some(Known::of(piece).content.end_in(&rest).is_some())
+    }
+
     fn keep(&mut self, id: Digest, known: Known) {
         if self.known.len() >= ARTIFACTS_MAX && !self.known.contains_key(&id) {
             return;

@@ -1,7 +1,12 @@
+use std::collections::VecDeque;
+
 use longhaul_protocol::wire;
 use sha2::{Digest as _, Sha256};
 
 use super::digest::{self, Digest, Digester};
+
+/// How many parts of each artifact can be told to be among its last ones.
+const NEWEST_PARTS_MAX: usize = 16;
 
 /// The parts of an artifact that are known: how many, and digests of them in two readings.
 ///
@@ -12,6 +17,8 @@ pub(super) struct Content {
     parts: usize,
     chain: Digest,
     runs: Runs,
+    /// Digests of the last parts, oldest first.
+    newest: VecDeque<Digest>,
 }
 
 /// Where, in the parts of an artifact, those that are known end.
@@ -45,13 +52,27 @@ impl Content {
     /// Adds a part.
     pub fn push(&mut self, part: &wire::Part) {
         self.parts = self.parts.saturating_add(1);
-        self.chain = linked(&self.chain, part);
+        let digest = digest::of_part(part);
+        self.chain = linked(&self.chain, &digest);
         self.runs.push(part);
+        self.newest.push_back(digest);
+        if self.newest.len() > NEWEST_PARTS_MAX {
+            self.newest.pop_front();
+        }
+    }
+
+    /// Whether these parts, one behind the other, are among the last ones.
+    pub fn ends_around(&self, parts: &[wire::Part]) -> bool {
+        let sought: Vec<_> = parts.iter().map(digest::of_part).collect();
+        let newest: Vec<_> = self.newest.iter().copied().collect();
+        !sought.is_empty() && newest.windows(sought.len()).any(|known| known == sought)
     }
 
     /// Where these parts go on behind the known ones; none if they do not begin with them.
     pub fn end_in(&self, parts: &[wire::Part]) -> Option<End> {
-        let begin = parts.get(..self.parts).map(|known| known.iter().fold(Digest::default(), |a, b| linked(&a, b)));
+        let begin = parts
+            .get(..self.parts)
+            .map(|known| known.iter().fold(Digest::default(), |chain, part| linked(&chain, &digest::of_part(part))));
         if begin.is_some_and(|begin| begin == self.chain) {
             return Some(End { part: self.parts, text_bytes: 0 });
         }
@@ -107,7 +128,7 @@ impl Runs {
             Some(text) => self.push_text(digest::of_members(part), text),
             None => {
                 self.close();
-                self.closed = linked(&self.closed, part);
+                self.closed = linked(&self.closed, &digest::of_part(part));
             }
         }
     }
@@ -156,6 +177,6 @@ fn text(part: &wire::Part) -> Option<&str> {
     }
 }
 
-fn linked(chain: &Digest, part: &wire::Part) -> Digest {
-    Digester::default().bytes(chain).text("part").bytes(&digest::of_part(part)).finish()
+fn linked(chain: &Digest, part: &Digest) -> Digest {
+    Digester::default().bytes(chain).text("part").bytes(part).finish()
 }

@@ -27,9 +27,14 @@ impl SeenMessages {
         }
     }
 
+    /// Whether an id was seen.
+    pub fn contains(&self, message_id: &str) -> bool {
+        self.ids.contains(&digest::of_text(message_id))
+    }
+
     /// The messages of a history, each once, behind the last one that was seen; without `current`, which is told otherwise.
     pub fn behind(&self, history: Vec<wire::Message>, current: Option<&wire::Message>) -> Vec<wire::Message> {
-        let is_seen = |message: &wire::Message| self.ids.contains(&digest::of_text(&message.message_id));
+        let is_seen = |message: &wire::Message| self.contains(&message.message_id);
         let Some(last) = history.iter().rposition(is_seen) else { return Vec::new() };
         let mut told: HashSet<_> = current.into_iter().map(|message| message.message_id.clone()).collect();
         let behind = history.into_iter().skip(last + 1);

@@ -24,13 +24,12 @@ pub(super) struct Trouble {
 }
 
 impl Trouble {
-    /// One failure more, after those before.
-    fn after(before: Option<&Self>, error: Arc<ClientError>, now: Instant) -> Self {
+    /// One failure more, after those before, of somebody who asks to be left alone for so long.
+    fn after(before: Option<&Self>, error: Arc<ClientError>, asked: Duration, now: Instant) -> Self {
         let rounds = before.map_or(0, |before| before.rounds.saturating_add(1));
         let step = BACKOFF_MIN.saturating_mul(2_u32.saturating_pow(rounds.min(16))).min(BACKOFF_MAX);
         // Those who failed together do not come back together.
         let wait = step.mul_f64(rand::rng().random_range(0.5..=1.0));
-        let asked = error.retry_after().unwrap_or_default().min(BACKOFF_MAX);
         let since = before.map_or(now, |before| before.since);
         Self { since, until: now + wait.max(asked), error, rounds }
     }
@@ -117,7 +116,9 @@ impl Lane {
     pub(super) fn fails(&mut self, error: Arc<ClientError>, now: Instant) -> bool {
         let is_new = self.trouble.is_none();
         self.client = None;
-        self.trouble = Some(Trouble::after(self.trouble.as_ref(), error, now));
+        // When that is longer than the patience, what waits is given up meanwhile.
+        let asked = error.retry_after().unwrap_or_default();
+        self.trouble = Some(Trouble::after(self.trouble.as_ref(), error, asked, now));
         is_new
     }
 
@@ -134,7 +135,8 @@ impl Lane {
 
     /// An entry could not be asked about. Returns since when, and when it is to be tried again.
     pub(super) fn entry_fails(&mut self, id: EntryId, error: Arc<ClientError>, now: Instant) -> (Instant, Instant) {
-        let trouble = Trouble::after(self.troubles.get(&id), error, now);
+        let asked = error.retry_after().unwrap_or_default().min(BACKOFF_MAX);
+        let trouble = Trouble::after(self.troubles.get(&id), error, asked, now);
         let (since, until) = (trouble.since, trouble.until);
         self.troubles.insert(id, trouble);
         (since, until)
@@ -168,5 +170,27 @@ pub(super) fn is_of_agent(error: &ClientError) -> bool {
         | ClientError::TooLarge { .. }
         | ClientError::NotOffered { .. }
         | ClientError::Invalid { .. } => false,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[tokio::test]
+    async fn an_agent_that_asks_to_be_left_alone_is_until_the_patience_is_over() {
+        let (mut lane, now) = (Lane::default(), Instant::now());
+        let busy = Arc::new(ClientError::Http {
+            whom: "http://h".to_owned(),
+            status: 503,
+            excerpt: String::new(),
+            retry_after: Some(Duration::from_secs(60)),
+        });
+        lane.wait(EntryId::new(crate::clock::now()), now);
+        assert!(lane.fails(busy, now));
+        assert!(matches!(lane.next(1, now + Duration::from_secs(59)), Next::Nothing));
+        assert!(matches!(lane.next(1, now + Duration::from_secs(60)), Next::Connect));
+        let (_, given) = lane.give_up(Duration::from_secs(30), now + Duration::from_secs(30)).unwrap();
+        assert_eq!(given.len(), 1);
     }
 }

@@ -1,23 +1,22 @@
-//! How long a recovery takes: `recovery CARD COUNT [LEDGER]`.
-//!
-//! Fills a ledger with `COUNT` delegations to the agent, as a caller leaves them that dies right after it was told their tasks'
-//! ids. When all tasks have ended, it recovers, and says how long that took.
+//! How long a caller's recovery takes.
 
-#![expect(clippy::disallowed_methods, reason = "the wall clock is what the ledger goes by")]
-
-use std::error::Error;
 use std::sync::Arc;
-use std::time::{Duration, UNIX_EPOCH};
+use std::time::{Duration, Instant, UNIX_EPOCH};
 
+use anyhow::Result;
 use async_trait::async_trait;
 use longhaul_client::ledger::{Connector, Finding, Follower, Ledger, NewEntry, News, RecoverOptions, Route};
 use longhaul_client::{Client, ClientError, Outcome, new_id};
 use longhaul_protocol::{Role, Timestamp, wire};
 use tokio::task::JoinSet;
-use tokio::time::Instant;
 
-type Failed = Box<dyn Error + Send + Sync>;
+use crate::process::StoreKind;
+use crate::report::{Bound, Figure};
+use crate::run::Run;
+use crate::stats::as_f64;
 
+/// Entries of the ledger.
+const ENTRIES: usize = 10_000;
 /// How many are delegated at once.
 const AT_ONCE: usize = 64;
 
@@ -31,22 +30,16 @@ impl Connector for ByCard {
     }
 }
 
-fn main() -> Result<(), Failed> {
-    tokio::runtime::Builder::new_multi_thread().enable_all().build()?.block_on(measure())
-}
-
-async fn measure() -> Result<(), Failed> {
-    let mut arguments = std::env::args().skip(1);
-    let card = arguments.next().ok_or("the card is missing")?;
-    let count: usize = arguments.next().ok_or("the count is missing")?.parse()?;
-    let folder = std::env::temp_dir().join(format!("longhaul-recovery-{}", std::process::id()));
-    let path = arguments.next().map_or_else(|| folder.join("ledger.db"), Into::into);
-    let ledger = Ledger::open(&path).await?;
-
+/// Fills a ledger with delegations as a caller leaves them that dies right after it was told their tasks' ids. When all tasks
+/// have ended, it recovers.
+pub async fn measure(run: &mut Run, figures: &mut Vec<Figure>) -> Result<()> {
+    let server = run.server(StoreKind::Sqlite, None).await?;
+    let card = format!("http://{}", server.addr());
+    let ledger = Ledger::open(run.data_dir()?.join("ledger.db")).await?;
     let begun = Instant::now();
-    fill(&ledger, &card, count).await?;
-    println!("{count} delegated in {:.2} s", begun.elapsed().as_secs_f64());
-
+    fill(&ledger, &card).await?;
+    let rate = as_f64(ENTRIES) / begun.elapsed().as_secs_f64();
+    figures.push(Figure::new(format!("ledger: delegated and told of, {AT_ONCE} at once"), rate, "/s"));
     let begun = Instant::now();
     let mut recovery = ledger.recover(Arc::new(ByCard), RecoverOptions::default());
     let (mut settled, mut first) = (0, None);
@@ -56,24 +49,22 @@ async fn measure() -> Result<(), Failed> {
             first.get_or_insert_with(|| begun.elapsed());
         }
     }
-    let took = begun.elapsed();
-    println!(
-        "{settled} settled in {:.2} s, {:.0} a second, the first after {:.0} ms",
-        took.as_secs_f64(),
-        f64::from(settled) / took.as_secs_f64(),
-        first.unwrap_or_default().as_secs_f64() * 1000.0
-    );
-    println!("peak of resident memory: {} MiB", peak_kib().unwrap_or_default() / 1024);
-    let _ = std::fs::remove_dir_all(&folder);
-    Ok(())
+    let took = begun.elapsed().as_secs_f64();
+    let what = format!("ledger: settled of {ENTRIES} whose tasks ended meanwhile");
+    let figure = Figure::new(what, as_f64(settled), "");
+    figures.push(figure.limit("entries", Bound::AtLeast, as_f64(ENTRIES)));
+    figures.push(Figure::new("ledger: recovery of all", took, "s"));
+    let first = first.unwrap_or_default().as_secs_f64() * 1e3;
+    figures.push(Figure::new("ledger: recovery, the first settled after", first, "ms"));
+    server.stop().await
 }
 
 /// Delegates, and forgets right after the answer.
-async fn fill(ledger: &Ledger, card: &str, count: usize) -> Result<(), Failed> {
+async fn fill(ledger: &Ledger, card: &str) -> Result<()> {
     let client = Client::connect(card).await?;
     let mut jobs = JoinSet::new();
     let mut last = None;
-    for number in 0..count {
+    for number in 0..ENTRIES {
         if jobs.len() >= AT_ONCE {
             last = jobs.join_next().await.transpose()?.transpose()?;
         }
@@ -90,7 +81,7 @@ async fn fill(ledger: &Ledger, card: &str, count: usize) -> Result<(), Failed> {
     Ok(())
 }
 
-async fn delegate(ledger: Ledger, client: Client, card: String, number: usize) -> Result<String, Failed> {
+async fn delegate(ledger: Ledger, client: Client, card: String, number: usize) -> Result<String> {
     let message = wire::Message {
         message_id: new_id(),
         role: Role::User.into(),
@@ -109,7 +100,7 @@ async fn delegate(ledger: Ledger, client: Client, card: String, number: usize) -
     let held = ledger.prepare(new, &Follower::new("measured")?, now()).await?;
     ledger.record(&held.claim, News::Sending, now()).await?;
     let Some(wire::SendMessageResponsePayload::Task(task)) = client.send_message(request).await?.payload else {
-        return Err("the agent made no task".into());
+        anyhow::bail!("the agent made no task");
     };
     let id = task.id.clone();
     let outcome = Box::new(Outcome::Running(Box::new(task)));
@@ -121,10 +112,4 @@ async fn delegate(ledger: Ledger, client: Client, card: String, number: usize) -
 fn now() -> Timestamp {
     let since = std::time::SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
     Timestamp::from_unix_millis(i64::try_from(since.as_millis()).unwrap_or(i64::MAX))
-}
-
-/// As Linux says it.
-fn peak_kib() -> Option<u64> {
-    let status = std::fs::read_to_string("/proc/self/status").ok()?;
-    status.lines().find_map(|line| line.strip_prefix("VmHWM:"))?.split_whitespace().next()?.parse().ok()
 }
