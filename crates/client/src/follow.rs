@@ -3,7 +3,8 @@
 //! An [`EventStream`] reads a stream of the agent's. When that is cut, it is opened again: after the last event where the
 //! agent numbers them (`urn:longhaul:ext:stream-resume:v1`), otherwise with the snapshot that each subscription begins with
 //! (§3.1.6), of which only what is new is handed on. An agent that does not stream, refuses a subscription, or ends it without
-//! a word is asked by `GetTask` instead, and what changed becomes events.
+//! a word is asked by `GetTask` instead, and what changed becomes events. So is one that speaks v0.3 and numbers nothing: only
+//! the stream of a message is opened there, since a second stream of a task harms it at some servers.
 //!
 //! Where nothing is numbered, an agent may repeat or leave out, behind the snapshot of a subscription, what happened while it
 //! made it. What it repeats is passed over; where that can't be told from new events, the task is asked for at once. And before a stream that was opened again ends, the task is asked for once and compared: an artifact that came out

@@ -203,7 +203,8 @@ macro_rules! operation {
 }
 
 operation! {
-    SendMessageRequest as "SendMessage", ByMessageId, a2a::SendMessageRequest => wire::SendMessageResponse, a2a.send_message, v0_3::SEND_MESSAGE,
+    SendMessageRequest as "SendMessage", ByMessageId, a2a::SendMessageRequest => wire::SendMessageResponse,
+    a2a.send_message, v0_3::SEND_MESSAGE,
     |_request| Route::new(Method::POST, &["message:send"]),
     |asked, answered| check_sent(asked, answered)
 }

@@ -3,7 +3,8 @@
 
 use http::{HeaderMap, HeaderName, HeaderValue};
 use longhaul_client::push::{Delivery, Expectations, Order, Receiver, Refused, SigningSecret, Unprotected};
-use longhaul_protocol::Timestamp;
+use longhaul_protocol::wire::StreamResponsePayload;
+use longhaul_protocol::{TaskState, Timestamp};
 use longhaul_push::Secret;
 
 const NOW: i64 = 1_800_000_000;
@@ -187,4 +188,26 @@ fn nothing_that_is_expected_is_shown() {
     let refused = receiver.receive(&headers(&[]), &body("t"), now()).unwrap_err();
     let shown = format!("{receiver:?} {refused:?} {refused}");
     assert!(!shown.contains("hush") && !shown.contains(TOKEN), "{shown}");
+}
+
+#[test]
+fn what_an_agent_of_v0_3_pushes_is_the_same_news() {
+    let status = r#"{"state":"input-required"}"#;
+    let task = format!(r#"{{"kind":"task","id":"t","contextId":"c","status":{status}}}"#);
+    let update = format!(r#"{{"kind":"status-update","taskId":"t","contextId":"c","status":{status},"final":true}}"#);
+    for body in [task, update] {
+        let delivery = open().receive(&headers(&[]), body.as_bytes(), now()).unwrap().unwrap();
+        assert_eq!(delivery.task_id, "t");
+        let status = match &delivery.payload {
+            StreamResponsePayload::Task(task) => task.status.as_ref(),
+            StreamResponsePayload::StatusUpdate(update) => update.status.as_ref(),
+            other => unreachable!("{other:?}"),
+        };
+        assert_eq!(status.unwrap().state.known(), Some(TaskState::InputRequired));
+        delivery.done();
+    }
+    for nothing in ["{}", r#"{"kind":"other","id":"t"}"#] {
+        let refused = open().receive(&headers(&[]), nothing.as_bytes(), now());
+        assert!(matches!(refused, Err(Refused::Empty)), "{nothing}: {refused:?}");
+    }
 }

@@ -1,7 +1,7 @@
 //! Our client at the server of the Python SDK of v0.3, over each of its bindings: every operation, and streams over links that
 //! fail. What is asked for and what is expected is what `tests/peers` asks of servers of v1.0.
 
-#![expect(clippy::indexing_slicing, clippy::panic, clippy::unwrap_used, reason = "a test fails by panicking")]
+#![expect(clippy::panic, clippy::unwrap_used, reason = "a test fails by panicking")]
 
 #[path = "../peers/client_support.rs"]
 #[expect(dead_code, reason = "tests/peers uses more of it")]

@@ -3,7 +3,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use http::HeaderMap;
 use longhaul_protocol::wire::{StreamResponse, StreamResponsePayload};
-use longhaul_protocol::{Timestamp, json};
+use longhaul_protocol::{Timestamp, json, v0_3};
 
 use super::expectations::{ID, one};
 use super::memory::{Entry, Memory, Name};
@@ -82,8 +82,7 @@ impl Receiver {
     /// [`Refused`], which knows what to answer.
     pub fn receive(&self, headers: &HeaderMap, body: &[u8], now: Timestamp) -> Result<Option<Delivery>, Refused> {
         self.expectations.check(headers, body, now)?;
-        let response: StreamResponse = json::from_json(body).map_err(Refused::Body)?;
-        let payload = response.payload.ok_or(Refused::Empty)?;
+        let payload = read(body)?;
         let task_id = task_of(&payload).to_owned();
         let mut state = self.state();
         if state.tasks.as_ref().is_some_and(|tasks| !tasks.contains(&task_id)) {
@@ -126,6 +125,13 @@ impl Drop for Delivery {
             receiver.state().memory.undo(&name);
         }
     }
+}
+
+/// Reads a body. One that holds nothing of v1.0 may be of an agent that speaks v0.3: it pushes the object itself.
+fn read(body: &[u8]) -> Result<StreamResponsePayload, Refused> {
+    let response: StreamResponse = json::from_json(body).map_err(Refused::Body)?;
+    let older = || v0_3::from_json::<v0_3::json_rpc::Event, StreamResponse>(body).ok()?.payload;
+    response.payload.or_else(older).ok_or(Refused::Empty)
 }
 
 fn task_of(payload: &StreamResponsePayload) -> &str {
