@@ -216,7 +216,8 @@ operation! {
 }
 
 operation! {
-    ListTasksRequest as "ListTasks", Safe, a2a::ListTasksRequest => wire::ListTasksResponse, a2a.list_tasks, Err("ListTasks, which the version 0.3 that it speaks does not have"),
+    ListTasksRequest as "ListTasks", Safe, a2a::ListTasksRequest => wire::ListTasksResponse,
+    a2a.list_tasks, Err("ListTasks, which the version 0.3 that it speaks does not have"),
     |request| list_route(request),
     |_asked, answered| match answered.tasks.iter().any(|task| task.id.is_empty()) {
         true => Err("a task without an id is in the page".to_owned()),
@@ -232,7 +233,8 @@ operation! {
 
 operation! {
     TaskPushNotificationConfig as "CreateTaskPushNotificationConfig", Asks,
-    a2a::TaskPushNotificationConfig => wire::TaskPushNotificationConfig, a2a.create_task_push_notification_config, v0_3::CREATE_PUSH_CONFIG,
+    a2a::TaskPushNotificationConfig => wire::TaskPushNotificationConfig,
+    a2a.create_task_push_notification_config, v0_3::CREATE_PUSH_CONFIG,
     |request| Route::new(Method::POST, &["tasks", &request.task_id, "pushNotificationConfigs"]),
     |asked, answered| same_task_if_named(&asked.task_id, &answered.task_id)
 }
@@ -260,7 +262,8 @@ operation! {
 
 operation! {
     DeleteTaskPushNotificationConfigRequest as "DeleteTaskPushNotificationConfig", Safe,
-    a2a::DeleteTaskPushNotificationConfigRequest => Nothing, a2a.delete_task_push_notification_config, v0_3::DELETE_PUSH_CONFIG,
+    a2a::DeleteTaskPushNotificationConfigRequest => Nothing,
+    a2a.delete_task_push_notification_config, v0_3::DELETE_PUSH_CONFIG,
     |request| Route::new(Method::DELETE, &["tasks", &request.task_id, "pushNotificationConfigs", &request.id]),
     |_asked, _answered| Ok(())
 }
@@ -274,7 +277,8 @@ operation! {
 
 operation! {
     ListArtifactVersionsRequest as "ListArtifactVersions", Safe,
-    artifact::ListArtifactVersionsRequest => wire::ListArtifactVersionsResponse, artifact.list_artifact_versions, Err("ListArtifactVersions, which the version 0.3 that it speaks does not have"),
+    artifact::ListArtifactVersionsRequest => wire::ListArtifactVersionsResponse,
+    artifact.list_artifact_versions, Err("ListArtifactVersions, which the version 0.3 that it speaks does not have"),
     |request| Route::new(Method::GET, &["tasks", &request.task_id, "artifacts", &request.artifact_id, "versions"])
         .number("pageSize", request.page_size)
         .text("pageToken", &request.page_token),
