@@ -7,6 +7,7 @@
 #[expect(dead_code, reason = "tests/peers uses more of it")]
 mod client_support;
 mod command;
+mod letter;
 mod operations;
 mod outcomes;
 mod own;
