@@ -13,6 +13,7 @@ use tokio::time::timeout_at;
 use super::exchange::{Exchange, Target};
 use super::grpc::GrpcItems;
 use super::{details, http_json, json_rpc};
+use crate::client::event_id_header;
 use crate::error::ClientError;
 use crate::interceptor::{WireEvent, WireLog};
 use crate::operation::Reply as _;
@@ -214,7 +215,9 @@ impl About {
     fn read(&self, event: &SseEvent, request_id: Option<&str>) -> Result<RawItem, ClientError> {
         self.item(event.id.as_deref(), &event.data);
         let payload = self.payload(&event.data, request_id)?;
-        Ok(RawItem { id: event.id.clone(), payload })
+        // A stream can't be resumed after an id that can't be sent back: it is as good as none.
+        let id = event.id.clone().filter(|id| event_id_header(id).is_some());
+        Ok(RawItem { id, payload })
     }
 
     /// Takes an item out of its envelope.
