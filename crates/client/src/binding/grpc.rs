@@ -2,6 +2,7 @@
 
 use std::error::Error as _;
 use std::sync::Arc;
+use std::time::Duration;
 
 use http::{HeaderMap, Uri};
 use hyper_util::client::legacy;
@@ -165,6 +166,7 @@ pub(crate) async fn open(
     }
     // A stream outlives the deadline of its opening, so the server is not told of it.
     let metadata = MetadataMap::from_headers(exchange.headers.clone());
+    let is_subscription = matches!(opening, Opening::Subscribe(_));
     let calling = async {
         match opening {
             Opening::Send(request) => {
@@ -183,7 +185,10 @@ pub(crate) async fn open(
     let answer = opened.map_err(|status| refused(status, exchange.interface, bytes_max, deadline))?;
     let sequence = answer.metadata().get(LAST_EVENT_ID).and_then(|id| id.to_str().ok()).and_then(|id| id.parse().ok());
     let about = About::of(&exchange);
-    let items = GrpcItems { stream: answer.into_inner(), sequence, bytes_max, deadline };
+    let silence_max = exchange.transport.config.stream_silence_max;
+    let silent_until = is_subscription.then(|| Deadline::after(silence_max));
+    let stream = answer.into_inner();
+    let items = GrpcItems { stream, sequence, bytes_max, deadline, silence_max, silent_until };
     Ok(RawStream::of_grpc(items, about))
 }
 
@@ -195,11 +200,22 @@ pub(super) struct GrpcItems {
     sequence: Option<u64>,
     bytes_max: usize,
     deadline: Deadline,
+    silence_max: Duration,
+    /// When the next item has to be there; none while an agent may still be thinking about its answer to a message.
+    silent_until: Option<Deadline>,
 }
 
 impl GrpcItems {
     pub async fn next(&mut self, about: &About) -> Option<Result<RawItem, ClientError>> {
-        let payload = match self.stream.message().await {
+        let message = match self.silent_until {
+            None => self.stream.message().await,
+            Some(until) => match timeout_at(until.at, self.stream.message()).await {
+                Ok(message) => message,
+                Err(_) => return Some(Err(until.passed(about.whom.clone()))),
+            },
+        };
+        self.silent_until = Some(Deadline::after(self.silence_max));
+        let payload = match message {
             Ok(None) => return None,
             Err(status) => return Some(Err(refused(status, &about.whom, self.bytes_max, self.deadline))),
             Ok(Some(payload)) => payload,

@@ -183,6 +183,11 @@ impl EventStream {
                 Ok(())
             }
             _ if items == 0 => self.unreachable(error),
+            // That a task has no news for long is no failure, and the next news is not to wait.
+            ClientError::Timeout { .. } => {
+                self.link = Link::after(self.client.retry().backoff(1), Ask::Stream);
+                Ok(())
+            }
             _ => self.cut(error, Ask::Stream),
         }
     }
