@@ -34,6 +34,8 @@ pub const STREAM_RESUME: &str = "urn:longhaul:ext:stream-resume:v1";
 
 const VERSION_HEADER: HeaderName = HeaderName::from_static("a2a-version");
 const LAST_EVENT_ID_HEADER: HeaderName = HeaderName::from_static("last-event-id");
+/// The longest id of an event that is sent back, in bytes: servers refuse requests whose headers are large.
+const EVENT_ID_BYTES_MAX: usize = 1024;
 
 /// A client of one agent, by one of the interfaces that its card names. Clones share connections.
 ///
@@ -422,7 +424,7 @@ impl Client {
         if let Ok(extensions) = HeaderValue::try_from(options.extensions.join(", ")) {
             headers.insert(Spoken::of(chosen).extensions_header(), extensions);
         }
-        if let Some(id) = last_event_id.and_then(|id| HeaderValue::try_from(id).ok()) {
+        if let Some(id) = last_event_id.and_then(event_id_header) {
             headers.insert(LAST_EVENT_ID_HEADER, id);
         }
         for interceptor in &options.interceptors {
@@ -443,6 +445,11 @@ impl Client {
             log: options.log.clone(),
         })
     }
+}
+
+/// The id of an event as the header that resumes a stream after it; none if no header can hold it.
+pub(crate) fn event_id_header(id: &str) -> Option<HeaderValue> {
+    HeaderValue::try_from(id).ok().filter(|value| value.len() <= EVENT_ID_BYTES_MAX)
 }
 
 /// The binding as an address of it is shown.

@@ -30,7 +30,7 @@ use futures_core::Stream;
 use longhaul_protocol::{TaskState, wire};
 use tokio::time::Instant;
 
-use crate::client::{Client, give_id};
+use crate::client::{Client, event_id_header, give_id};
 use crate::error::ClientError;
 use crate::operation::Opening;
 use fold::Fold;
@@ -47,7 +47,8 @@ pub const REOPENED_AFTER_MAX: Duration = Duration::from_secs(30);
 pub struct FollowOptions {
     /// Where the events end. Default [`Until::Waiting`].
     pub until: Until,
-    /// How long an agent that can't be reached is tried again, from the first failure on. Default 5 min. Where only its streams
+    /// How long an agent that can't be reached is tried again, from the first failure on. Default 5 min. It is also the longest
+    /// that an agent which ends a stream with an error is left alone for, whatever it asks. Where only its streams
     /// can't be opened, the task is asked for in between: at once, but after a tenth of this where the agent numbers its events,
     /// as what is found so has no numbers and may leave out what passed meanwhile.
     pub patience: Duration,
@@ -57,7 +58,7 @@ pub struct FollowOptions {
     /// The longest of these waits, to which they grow. Default 15 s.
     pub poll_interval_max: Duration,
     /// The id of the last event that the caller has: the events begin with the task as it stood then, where the agent numbers
-    /// them. Default none.
+    /// them. One that no header can hold, or of more than 1024 bytes, is none. Default none.
     pub last_event_id: Option<String>,
 }
 
@@ -85,8 +86,8 @@ pub enum Until {
 /// One event of a task.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Event {
-    /// Where it is in the agent's log, to be resumed after; none where the agent does not say, and for what was found by
-    /// comparing.
+    /// Where it is in the agent's log, to be resumed after; none where the agent does not say so in a way that a header can
+    /// hold, and for what was found by comparing.
     pub id: Option<Arc<str>>,
     /// What happened. The first one is the task as it stood, or the agent's message if it made no task; unless the agent breaks
     /// the rule that a stream begins so.
@@ -162,7 +163,8 @@ impl Client {
 
 impl EventStream {
     fn new(client: &Client, options: FollowOptions, fold: Fold) -> Self {
-        let last_event_id = options.last_event_id.as_deref().map(Arc::from);
+        let sent_back = options.last_event_id.as_deref().filter(|id| event_id_header(id).is_some());
+        let last_event_id = sent_back.map(Arc::from);
         let ask = if client.streams() { Ask::Stream } else { Ask::Task(NoStream::Never) };
         Self {
             client: client.clone(),

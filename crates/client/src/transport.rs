@@ -48,8 +48,9 @@ pub struct TransportConfig {
     pub answer_bytes_max: usize,
     /// The most bytes of one event of a stream. Default 64 MiB.
     pub event_bytes_max: usize,
-    /// A stream that has been silent for this long (not even a comment came) counts as cut. Not for gRPC, where pings of the
-    /// connection tell. Default 90 s.
+    /// A stream that has been silent for this long counts as cut, and is opened again: over HTTP when not even a comment came;
+    /// over gRPC, where nothing but items can come, when no item did, except before the answer to a message. There it is only
+    /// what pings of the connection don't tell, as of a server behind a proxy, and costs a subscription each time. Default 90 s.
     pub stream_silence_max: Duration,
 }
 

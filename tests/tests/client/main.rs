@@ -10,6 +10,7 @@
 
 mod healing;
 mod hostile;
+mod limits;
 mod memory;
 mod operations;
 mod overlap;

@@ -18,7 +18,7 @@ use crate::stories::{Story, hasty, tell};
 use crate::support::{BINDINGS, say};
 
 /// All of them together.
-const STREAMS: usize = 180;
+const STREAMS: usize = 500;
 /// With the task, WORKING and COMPLETED there are this many events and three more.
 const CHUNKS: usize = 197;
 /// As many as one stream has.

@@ -3,6 +3,7 @@
 use std::error::Error as _;
 use std::fmt;
 use std::sync::Arc;
+use std::time::Duration;
 
 use futures_util::StreamExt as _;
 use http::{HeaderMap, Uri};
@@ -178,6 +179,7 @@ pub(crate) async fn open_stream<D: Dialect>(
     }
     // A stream outlives the deadline of its opening, so the server is not told of it.
     let metadata = MetadataMap::from_headers(exchange.headers.clone());
+    let is_subscription = matches!(opening, Opening::Subscribe(_));
     let said = D::grpc_stream(clients, Request::from_parts(metadata, Extensions::new(), opening));
     let opened =
         timeout_at(deadline.at, said.answer).await.map_err(|_| deadline.passed(exchange.interface.to_owned()))?;
@@ -185,7 +187,10 @@ pub(crate) async fn open_stream<D: Dialect>(
     let answer = opened.map_err(|status| refused(status, exchange.interface, limits, said.error))?;
     let sequence = answer.metadata().get(LAST_EVENT_ID).and_then(|id| id.to_str().ok()).and_then(|id| id.parse().ok());
     let about = About::of(&exchange);
-    let items = GrpcItems { stream: answer.into_inner(), sequence, limits, error: said.error };
+    let silence_max = exchange.transport.config.stream_silence_max;
+    let silent_until = is_subscription.then(|| Deadline::after(silence_max));
+    let stream = answer.into_inner();
+    let items = GrpcItems { stream, sequence, limits, error: said.error, silence_max, silent_until };
     Ok(RawStream::of_grpc(items, about))
 }
 
@@ -196,6 +201,9 @@ pub(super) struct GrpcItems {
     sequence: Option<u64>,
     limits: Limits,
     error: GrpcError,
+    silence_max: Duration,
+    /// When the next item has to be there; none while an agent may still be thinking about its answer to a message.
+    silent_until: Option<Deadline>,
 }
 
 impl fmt::Debug for GrpcItems {
@@ -206,7 +214,15 @@ impl fmt::Debug for GrpcItems {
 
 impl GrpcItems {
     pub async fn next(&mut self, about: &About) -> Option<Result<RawItem, ClientError>> {
-        let payload = match self.stream.next().await? {
+        let next = match self.silent_until {
+            None => self.stream.next().await,
+            Some(until) => match timeout_at(until.at, self.stream.next()).await {
+                Ok(next) => next,
+                Err(_) => return Some(Err(until.passed(about.whom.clone()))),
+            },
+        };
+        self.silent_until = Some(Deadline::after(self.silence_max));
+        let payload = match next? {
             Err(status) => return Some(Err(refused(status, &about.whom, self.limits, self.error))),
             Ok(payload) => payload,
         };

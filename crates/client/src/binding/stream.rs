@@ -14,6 +14,7 @@ use super::exchange::{Exchange, Target};
 use super::grpc::GrpcItems;
 use super::said::{HttpError, Read, RpcError};
 use super::{http_json, json_rpc};
+use crate::client::event_id_header;
 use crate::error::ClientError;
 use crate::interceptor::{WireEvent, WireLog};
 use crate::operation::Reply as _;
@@ -262,7 +263,9 @@ impl About {
     fn read(&self, event: &SseEvent, reading: &Reading) -> Result<RawItem, ClientError> {
         self.item(event.id.as_deref(), &event.data);
         let payload = self.payload(&event.data, reading)?;
-        Ok(RawItem { id: event.id.clone(), payload })
+        // A stream can't be resumed after an id that can't be sent back: it is as good as none.
+        let id = event.id.clone().filter(|id| event_id_header(id).is_some());
+        Ok(RawItem { id, payload })
     }
 
     /// Takes an item out of its envelope.

@@ -187,6 +187,11 @@ impl EventStream {
                 Ok(())
             }
             _ if items == 0 => self.unreachable(error),
+            // That a task has no news for long is no failure, and the next news is not to wait.
+            ClientError::Timeout { .. } => {
+                self.link = Link::after(self.client.retry().backoff(1), Ask::Stream);
+                Ok(())
+            }
             _ => self.cut(error, Ask::Stream),
         }
     }
@@ -213,13 +218,15 @@ impl EventStream {
     pub(super) fn come_again(&mut self, items: u64, after: Duration) {
         self.lose_stream();
         self.failures = self.failures.saturating_add(1);
-        let mut wait = self.client.retry().backoff(self.failures).max(after).max(self.reopened_after);
+        // The task may go on meanwhile, whatever the agent asks for.
+        let asked = after.min(self.options.patience).max(self.reopened_after);
+        let mut wait = self.client.retry().backoff(self.failures).max(asked);
         if items <= 1 {
             // A subscription of which nothing came but the snapshot is worth a `GetTask`, and costs no less.
             wait = wait.max(self.poll_wait());
             self.quiet = self.quiet.saturating_add(1);
         }
-        self.link = Link::Due { ask: Ask::Stream, at: Instant::now() + wait };
+        self.link = Link::after(wait, Ask::Stream);
     }
 
     /// Something failed: it is asked again after a while, unless it must not be or was for too long.
@@ -227,7 +234,7 @@ impl EventStream {
         self.may_have_arrived |= self.first.is_some() && !error.is_before_acting();
         let Some(wait) = self.wait_after(&error) else { return Err(error) };
         self.failures = self.failures.saturating_add(1);
-        self.link = Link::Due { ask: again, at: Instant::now() + wait };
+        self.link = Link::after(wait, again);
         Ok(())
     }
 
@@ -267,7 +274,7 @@ impl EventStream {
             NoStream::Silent | NoStream::Unreachable => (Ask::Stream, wait),
             NoStream::Never | NoStream::While(_) | NoStream::Compared => (Ask::Task(why), wait),
         };
-        self.link = Link::Due { ask, at: Instant::now() + wait };
+        self.link = Link::after(wait, ask);
         self.judge();
         Ok(())
     }
@@ -293,16 +300,14 @@ impl EventStream {
             Some(wire::SendMessageResponsePayload::Message(message)) => wire::StreamResponsePayload::Message(message),
             None => return Err(lost_track()),
         };
-        self.link = Link::Due { ask: Ask::Task(NoStream::Never), at: Instant::now() + self.poll_wait() };
+        self.link = Link::after(self.poll_wait(), Ask::Task(NoStream::Never));
         self.continues = false;
         self.begin(None, wire::StreamResponse { payload: Some(payload) })
     }
 
     /// How long an agent is left alone that shows nothing new.
     fn poll_wait(&self) -> Duration {
-        let growths = i32::try_from(self.quiet).unwrap_or(POLL_GROWTHS_MAX).min(POLL_GROWTHS_MAX);
-        let longest = self.options.poll_interval_max;
-        self.options.poll_interval.min(longest).mul_f64(POLL_GROWTH.powi(growths)).min(longest)
+        grown(self.options.poll_interval, self.options.poll_interval_max, self.quiet)
     }
 
     /// Something came that is no failure.
@@ -320,6 +325,36 @@ fn may_pass(error: &ClientError) -> bool {
     }
 }
 
+/// A wait after so many that brought nothing, up to the longest.
+fn grown(first: Duration, longest: Duration, quiet: u32) -> Duration {
+    let growths = i32::try_from(quiet).unwrap_or(POLL_GROWTHS_MAX).min(POLL_GROWTHS_MAX);
+    let seconds = first.min(longest).as_secs_f64() * POLL_GROWTH.powi(growths);
+    // What no duration holds is longer than any.
+    Duration::try_from_secs_f64(seconds).unwrap_or(Duration::MAX).min(longest)
+}
+
 fn lost_track() -> ClientError {
     ClientError::Invalid { field: "task id".to_owned(), problem: "is not known, so nothing can be followed".to_owned() }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn waits_grow_to_the_longest_however_long_that_is() {
+        let second = Duration::from_secs(1);
+        assert_eq!(grown(second, second * 15, 0), second);
+        assert_eq!(grown(second, second * 15, 1), second.mul_f64(1.5));
+        assert_eq!(grown(second, second * 15, u32::MAX), second * 15);
+        assert_eq!(grown(second * 20, second * 15, 0), second * 15);
+        assert_eq!(grown(Duration::MAX, Duration::MAX, 0), Duration::MAX);
+        assert_eq!(grown(Duration::MAX, Duration::MAX, 7), Duration::MAX);
+    }
+
+    #[tokio::test]
+    async fn a_wait_that_no_clock_holds_can_be_waited_for() {
+        let Link::Due { at, .. } = Link::after(Duration::MAX, Ask::Stream) else { panic!("nothing is due") };
+        assert!(at > Instant::now() + Duration::from_secs(24 * 60 * 60));
+    }
 }

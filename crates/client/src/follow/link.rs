@@ -5,12 +5,14 @@ use std::future::Future;
 use std::pin::Pin;
 use std::sync::{Mutex, PoisonError};
 use std::task::{Context, Poll};
+use std::time::Duration;
 
 use longhaul_protocol::wire;
 use tokio::time::{Instant, timeout_at};
 
 use crate::binding::stream::{RawItem, RawStream};
 use crate::error::ClientError;
+use crate::transport::Deadline;
 
 /// An answer that is waited for. It is kept, so that whoever drops the future of one event does not begin anew with the next.
 ///
@@ -59,6 +61,11 @@ pub(super) enum Link {
 impl Link {
     pub fn due(ask: Ask) -> Self {
         Self::Due { ask, at: Instant::now() }
+    }
+
+    /// It is asked after this wait.
+    pub fn after(wait: Duration, ask: Ask) -> Self {
+        Self::Due { ask, at: Deadline::after(wait).at }
     }
 }
 
