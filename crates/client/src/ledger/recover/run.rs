@@ -331,8 +331,26 @@ impl Run {
     }
 
     async fn unreachable(&mut self, id: EntryId, error: Arc<ClientError>) -> Result<(), LedgerError> {
-        let entry = self.common.ledger.get(id).await?;
-        self.say(Ok(Finding::Unreachable { entry, error })).await;
+        let read = self.common.ledger.get(id).await;
+        self.given_up(id, error, read).await
+    }
+
+    async fn given_up(
+        &mut self,
+        id: EntryId,
+        error: Arc<ClientError>,
+        read: Result<Entry, LedgerError>,
+    ) -> Result<(), LedgerError> {
+        match read {
+            Ok(entry) => self.say(Ok(Finding::Unreachable { entry, error })).await,
+            Err(busy @ LedgerError::Busy { .. }) => {
+                // The next scan finds it again, and then it is said.
+                self.known.remove(&id);
+                self.left = Left::More;
+                return unless_busy(Err(busy));
+            }
+            Err(error) => return Err(error),
+        }
         Ok(())
     }
 }
@@ -344,3 +362,7 @@ fn unless_busy(result: Result<(), LedgerError>) -> Result<(), LedgerError> {
         other => other,
     }
 }
+
+#[cfg(test)]
+#[path = "run/tests.rs"]
+mod tests;
