@@ -20,8 +20,10 @@ use hyper::body::Incoming;
 use hyper_rustls::{HttpsConnector, HttpsConnectorBuilder};
 use hyper_util::client::legacy;
 use hyper_util::rt::{TokioExecutor, TokioTimer};
+use longhaul_protocol::Timestamp;
 use tokio::time::{Instant, timeout_at};
 
+use crate::clock::{between, http_date, now};
 use crate::error::{Cause, ClientError};
 use connector::Connector;
 pub(crate) use lanes::Lane;
@@ -340,10 +342,16 @@ pub(crate) fn http_error(whom: &str, status: StatusCode, headers: &HeaderMap, bo
         whom: whom.to_owned(),
         status: status.as_u16(),
         excerpt: excerpt(body),
-        retry_after: text(http::header::RETRY_AFTER)
-            .and_then(|value| value.trim().parse().ok())
-            .map(Duration::from_secs),
+        retry_after: text(http::header::RETRY_AFTER).and_then(|value| retry_after(value, now())),
     }
+}
+
+/// How long `Retry-After` asks to be left alone, in seconds or until a date (RFC 9110 §10.2.3). No time after a date that is
+/// past.
+fn retry_after(text: &str, now: Timestamp) -> Option<Duration> {
+    let text = text.trim();
+    let seconds = || text.parse().ok().map(Duration::from_secs);
+    seconds().or_else(|| Some(between(now, http_date(text)?)))
 }
 
 /// The beginning of a body, on one line.
@@ -356,4 +364,32 @@ fn printable(text: &str) -> String {
     let words: Vec<&str> =
         text.split(|c: char| c.is_control() || c.is_whitespace()).filter(|word| !word.is_empty()).collect();
     words.join(" ")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_peer_says_in_seconds_or_by_a_date_when_to_come_again() {
+        // Sun, 06 Nov 1994 08:49:07 GMT
+        let now = Timestamp::from_unix_millis(784_111_747_000);
+        let asked = |text| retry_after(text, now);
+        assert_eq!(asked(" 120 "), Some(Duration::from_secs(120)));
+        for date in ["Sun, 06 Nov 1994 08:49:37 GMT", "Sunday, 06-Nov-94 08:49:37 GMT", "Sun Nov  6 08:49:37 1994"] {
+            assert_eq!(asked(date), Some(Duration::from_secs(30)), "{date}");
+        }
+        assert_eq!(asked("Sun, 06 Nov 1994 08:49:00 GMT"), Some(Duration::ZERO));
+        for nothing in ["", "soon", "-1", "1.5", "06 Nov 1994"] {
+            assert_eq!(asked(nothing), None, "{nothing:?}");
+        }
+    }
+
+    #[test]
+    fn a_date_in_an_answer_counts() {
+        let mut headers = HeaderMap::new();
+        headers.insert(http::header::RETRY_AFTER, http::HeaderValue::from_static("Fri, 31 Dec 9999 23:59:59 GMT"));
+        let error = http_error("http://h", StatusCode::SERVICE_UNAVAILABLE, &headers, b"");
+        assert!(error.retry_after().is_some_and(|asked| asked > Duration::from_secs(60 * 60)), "{error:?}");
+    }
 }

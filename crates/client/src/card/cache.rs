@@ -1,7 +1,7 @@
 //! How long a card is kept, and how it is asked for again (A2A §8.6.2, RFC 9111 for a private cache).
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
-use std::time::{Duration, SystemTime};
+use std::time::Duration;
 
 use http::header::{
     AGE, CACHE_CONTROL, DATE, ETAG, EXPIRES, HeaderMap, HeaderName, HeaderValue, IF_MODIFIED_SINCE, IF_NONE_MATCH,
@@ -12,6 +12,7 @@ use longhaul_protocol::Timestamp;
 
 use super::origin::CardOrigin;
 use super::read::CardDocument;
+use crate::clock::{between, http_date};
 
 /// How long a card is fresh if its server says nothing of it (A2A §8.6.2 leaves it open).
 pub const FRESH_DEFAULT: Duration = Duration::from_secs(60);
@@ -100,7 +101,7 @@ fn lifetime(headers: &HeaderMap, directives: &Directives, now: Timestamp) -> Dur
         None => FRESH_DEFAULT,
         Some(expires) => {
             let sent = date(headers, &DATE).unwrap_or(now);
-            parse_date(expires).map(|expires| since(sent, expires)).unwrap_or_default()
+            http_date(expires).map(|expires| between(sent, expires)).unwrap_or_default()
         }
     }
 }
@@ -108,24 +109,12 @@ fn lifetime(headers: &HeaderMap, directives: &Directives, now: Timestamp) -> Dur
 /// How old the answer is: by its `Age`, or by its `Date` if that makes it older.
 fn age(headers: &HeaderMap, now: Timestamp) -> Duration {
     let by_caches = texts(headers, &AGE).next().and_then(seconds).unwrap_or_default();
-    let by_date = date(headers, &DATE).map(|sent| since(sent, now)).unwrap_or_default();
+    let by_date = date(headers, &DATE).map(|sent| between(sent, now)).unwrap_or_default();
     by_caches.max(by_date)
 }
 
 fn date(headers: &HeaderMap, name: &HeaderName) -> Option<Timestamp> {
-    texts(headers, name).next().and_then(parse_date)
-}
-
-fn parse_date(text: &str) -> Option<Timestamp> {
-    let at = httpdate::parse_http_date(text.trim()).ok()?;
-    let millis = at.duration_since(SystemTime::UNIX_EPOCH).ok()?.as_millis();
-    i64::try_from(millis).ok().map(Timestamp::from_unix_millis)
-}
-
-/// The time from `earlier` to `later`, zero if it is the other way round.
-fn since(earlier: Timestamp, later: Timestamp) -> Duration {
-    let millis = later.unix_millis().saturating_sub(earlier.unix_millis());
-    Duration::from_millis(u64::try_from(millis).unwrap_or_default())
+    texts(headers, name).next().and_then(http_date)
 }
 
 /// A card that was fetched, and what is needed to use it again.

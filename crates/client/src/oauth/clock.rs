@@ -35,8 +35,3 @@ impl Clock for SystemClock {
 pub(super) fn later(time: Timestamp, by: Duration) -> Timestamp {
     Timestamp::from_unix_millis(time.unix_millis().saturating_add(i64::try_from(by.as_millis()).unwrap_or(i64::MAX)))
 }
-
-/// How long it is from one time to another; zero if that is past.
-pub(super) fn between(from: Timestamp, to: Timestamp) -> Duration {
-    Duration::from_millis(u64::try_from(to.unix_millis().saturating_sub(from.unix_millis())).unwrap_or(0))
-}

@@ -120,8 +120,8 @@ impl CredentialSource for StoredCredentials {
 
 fn is_fresh(token: &StoredToken, now: Timestamp) -> bool {
     let Some(expires_at) = token.expires_at else { return true };
-    let life = super::clock::between(token.obtained_at, expires_at);
-    super::clock::between(now, expires_at) > RENEWED_BEFORE.min(life / 2)
+    let life = crate::clock::between(token.obtained_at, expires_at);
+    crate::clock::between(now, expires_at) > RENEWED_BEFORE.min(life / 2)
 }
 
 impl Shared {
@@ -181,7 +181,7 @@ impl Shared {
 
 impl Failure {
     fn counts_for(&self, stale: &StoredToken, asked_at: Timestamp, now: Timestamp) -> bool {
-        self.stale == *stale && (asked_at <= self.at || super::clock::between(self.at, now) < RENEWAL_PAUSE)
+        self.stale == *stale && (asked_at <= self.at || crate::clock::between(self.at, now) < RENEWAL_PAUSE)
     }
 
     fn told(&self) -> OAuthError {

@@ -13,11 +13,11 @@ use thiserror::Error;
 use tokio::time::{Instant, sleep};
 
 use super::agent::AgentUrl;
-use super::clock::between;
 use super::grant::OAuthClient;
 use super::scopes::Scopes;
 use super::server::{AuthorizationServer, NamedBy};
 use super::token::{Grant, Token};
+use crate::clock::between;
 use crate::error::Cause;
 
 /// How many tokens the file holds at most.
