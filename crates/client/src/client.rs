@@ -35,7 +35,7 @@ pub const STREAM_RESUME: &str = "urn:longhaul:ext:stream-resume:v1";
 const VERSION_HEADER: HeaderName = HeaderName::from_static("a2a-version");
 const LAST_EVENT_ID_HEADER: HeaderName = HeaderName::from_static("last-event-id");
 /// The longest id of an event that is sent back, in bytes: servers refuse requests whose headers are large.
-const EVENT_ID_BYTES_MAX: usize = 1024;
+pub(crate) const EVENT_ID_BYTES_MAX: usize = 2048;
 
 /// A client of one agent, by one of the interfaces that its card names. Clones share connections.
 ///

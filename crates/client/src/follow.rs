@@ -58,7 +58,7 @@ pub struct FollowOptions {
     /// The longest of these waits, to which they grow. Default 15 s.
     pub poll_interval_max: Duration,
     /// The id of the last event that the caller has: the events begin with the task as it stood then, where the agent numbers
-    /// them. One that no header can hold, or of more than 1024 bytes, is none. Default none.
+    /// them. One that no header can hold, or of more than 2048 bytes, is none. Default none.
     pub last_event_id: Option<String>,
 }
 

@@ -38,7 +38,7 @@ async fn agent_that_ends_a_stream_with_an_error_is_not_left_alone_for_a_day() {
 #[tokio::test]
 async fn id_that_no_header_can_hold_is_none() {
     for binding in HTTP {
-        for id in ["a\u{1}b".to_owned(), "x".repeat(2000)] {
+        for id in ["a\u{1}b".to_owned(), "x".repeat(3000)] {
             let odd = id.clone();
             let agent = Scripted::start(Streams::Plain, move |asked, operation, _| match operation {
                 "SendStreamingMessage" => {

@@ -9,8 +9,6 @@ use super::{LedgerError, NewEntry, Route};
 pub(super) const TASK_ID_BYTES_MAX: usize = 2048;
 /// The most bytes of a context's or a message's id.
 pub(super) const ID_BYTES_MAX: usize = 2048;
-/// The most bytes of the id of a stream's event.
-pub(super) const EVENT_ID_BYTES_MAX: usize = 2048;
 const URL_BYTES_MAX: usize = 4096;
 const NAME_BYTES_MAX: usize = 64;
 const TENANT_BYTES_MAX: usize = 1024;

@@ -6,6 +6,7 @@ use longhaul_protocol::{from_json, to_json, wire};
 use super::state::{Event, Stands, TaskEnd};
 use super::{Kept, LedgerError, Note, check};
 use crate::Outcome;
+use crate::client::EVENT_ID_BYTES_MAX;
 
 /// The most bytes that are kept of what an agent told, as ProtoJSON: 16 MiB.
 pub const OUTCOME_BYTES_MAX: usize = 16 << 20;
@@ -134,23 +135,16 @@ fn text(message: &wire::Message) -> Note {
 
 fn context_id(outcome: &Outcome) -> Option<String> {
     let id = match outcome {
-        Outcome::Answered(message) => &message.context_id,
-        Outcome::Running(task)
-        | Outcome::Unknown(task)
-        | Outcome::NeedsInput { task, .. }
-        | Outcome::NeedsAuthorization { task, .. }
-        | Outcome::Completed(task)
-        | Outcome::Failed(task)
-        | Outcome::Canceled(task)
-        | Outcome::Rejected(task) => &task.context_id,
+        Outcome::Answered(message) => Some(&message.context_id),
+        outcome => outcome.task().map(|task| &task.context_id),
     };
     // One that is too long is left out: that it is kept is a help, and no reason to lose the news.
-    Some(id.clone()).filter(|id| (1..=check::ID_BYTES_MAX).contains(&id.len()))
+    id.cloned().filter(|id| (1..=check::ID_BYTES_MAX).contains(&id.len()))
 }
 
 /// One that is too long is left out, as with contexts: a stream can also be opened after an earlier event.
 fn event_id(id: Option<String>) -> Option<String> {
-    id.filter(|id| id.len() <= check::EVENT_ID_BYTES_MAX)
+    id.filter(|id| id.len() <= EVENT_ID_BYTES_MAX)
 }
 
 /// What the agent told, in the form in which it is kept.
@@ -166,18 +160,14 @@ const MESSAGE: i64 = 2;
 
 impl Telling {
     fn of(outcome: Outcome) -> Option<Self> {
-        match outcome {
-            // It will tell more, and tells it again when it is asked.
-            Outcome::Running(_) => None,
-            Outcome::Answered(message) => Some(Self::of_message(*message)),
-            Outcome::Unknown(task)
-            | Outcome::NeedsInput { task, .. }
-            | Outcome::NeedsAuthorization { task, .. }
-            | Outcome::Completed(task)
-            | Outcome::Failed(task)
-            | Outcome::Canceled(task)
-            | Outcome::Rejected(task) => Some(Self::of_task(*task)),
+        // It will tell more, and tells it again when it is asked.
+        if matches!(outcome, Outcome::Running(_)) {
+            return None;
         }
+        Some(match outcome.into_payload() {
+            wire::SendMessageResponsePayload::Message(message) => Self::of_message(message),
+            wire::SendMessageResponsePayload::Task(task) => Self::of_task(task),
+        })
     }
 
     fn of_task(mut task: wire::Task) -> Self {
@@ -281,7 +271,7 @@ mod tests {
 
     #[test]
     fn an_endless_id_of_an_event_does_not_keep_the_news_from_being_written() {
-        let endless = || Some("9".repeat(check::EVENT_ID_BYTES_MAX + 1));
+        let endless = || Some("9".repeat(EVENT_ID_BYTES_MAX + 1));
         let heard = Report::of(News::Heard { last_event_id: endless() }).unwrap();
         assert!(heard.is_heard && heard.last_event_id.is_none());
         let outcome = Box::new(Outcome::of_task(task(1, 1, 1)));
