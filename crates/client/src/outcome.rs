@@ -75,6 +75,22 @@ impl Outcome {
         }
     }
 
+    /// The task or the message, as the protocol answers a send with it.
+    #[must_use]
+    pub fn into_payload(self) -> wire::SendMessageResponsePayload {
+        match self {
+            Self::Completed(task)
+            | Self::Failed(task)
+            | Self::Canceled(task)
+            | Self::Rejected(task)
+            | Self::Running(task)
+            | Self::Unknown(task)
+            | Self::NeedsInput { task, .. }
+            | Self::NeedsAuthorization { task, .. } => wire::SendMessageResponsePayload::Task(*task),
+            Self::Answered(message) => wire::SendMessageResponsePayload::Message(*message),
+        }
+    }
+
     /// The task's state; none for an answer without a task, and for an unknown state.
     #[must_use]
     pub fn state(&self) -> Option<TaskState> {
@@ -96,6 +112,18 @@ mod tests {
         for state in TaskState::ALL {
             assert_eq!(Outcome::of_task(task(state.into())).state(), Some(state));
         }
+    }
+
+    #[test]
+    fn what_was_told_is_kept_whole() {
+        for state in TaskState::ALL {
+            let told = task(state.into());
+            let outcome = Outcome::of_task(told.clone());
+            assert_eq!(outcome.into_payload(), wire::SendMessageResponsePayload::Task(told));
+        }
+        let said = wire::Message { message_id: "m".to_owned(), ..wire::Message::default() };
+        let outcome = Outcome::Answered(Box::new(said.clone()));
+        assert_eq!(outcome.into_payload(), wire::SendMessageResponsePayload::Message(said));
     }
 
     #[test]

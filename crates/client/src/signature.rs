@@ -41,7 +41,7 @@ pub use canonical::Form;
 pub(crate) use canonical::covered;
 pub use header::{HEADER_BYTES_MAX, SIGNATURE_BYTES_MAX};
 pub use jku::{JkuAllowList, JkuError};
-pub use json::{CARD_BYTES_MAX, CARD_DEPTH_MAX, CardProblem, read_card};
+pub use json::{CARD_DEPTH_MAX, CardProblem, read_card};
 pub use jwk::{Jwk, JwkError, JwkSet, JwkSetError, RefusedKey};
 pub use report::{By, Finding, Overall, Reason, Report, SignatureReport};
 pub use trust::{Fetched, TrustStore};

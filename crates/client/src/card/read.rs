@@ -11,7 +11,7 @@ use super::choose::{Chosen, Preference, choose};
 use super::origin::{CardOrigin, OriginPolicy};
 use super::validate::{Problem, validate};
 
-/// The largest card that is read, in bytes.
+/// The largest card that is read, in bytes: of its text, and for a verifier of its names and strings.
 pub const CARD_BYTES_MAX: usize = 1024 * 1024;
 
 /// The version in which a card is written.

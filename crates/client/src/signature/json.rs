@@ -6,8 +6,7 @@ use serde::de::{Deserialize, Deserializer, Error as _, MapAccess, SeqAccess, Vis
 use serde_json::{Map, Number, Value};
 use thiserror::Error;
 
-/// How large a card may be, in bytes: of its text for [`read_card`], of its names and strings for a verifier.
-pub const CARD_BYTES_MAX: usize = 1024 * 1024;
+use crate::card::CARD_BYTES_MAX;
 
 /// How deep objects and lists of a card may be nested; the outermost counts as 1.
 pub const CARD_DEPTH_MAX: usize = 128;

@@ -163,22 +163,15 @@ pub fn write_happening(page: &mut Page, happening: &Happening) {
 
 /// What the agent told.
 pub fn outcome(session: &Session, page: &mut Page, outcome: &Outcome) {
-    match outcome {
-        Outcome::Answered(said) => message(page, said, session.options.detail),
-        Outcome::Completed(task)
-        | Outcome::Failed(task)
-        | Outcome::Canceled(task)
-        | Outcome::Rejected(task)
-        | Outcome::Running(task)
-        | Outcome::Unknown(task)
-        | Outcome::NeedsInput { task, .. }
-        | Outcome::NeedsAuthorization { task, .. } => {
-            let mut shown = Task::clone(task);
-            if session.options.detail == Detail::Concise {
-                shown.history.clear();
-            }
-            render::task(page, &shown, session.options.detail);
+    if let Outcome::Answered(said) = outcome {
+        message(page, said, session.options.detail);
+    }
+    if let Some(task) = outcome.task() {
+        let mut shown = Task::clone(task);
+        if session.options.detail == Detail::Concise {
+            shown.history.clear();
         }
+        render::task(page, &shown, session.options.detail);
     }
 }
 
