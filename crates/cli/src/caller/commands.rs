@@ -10,6 +10,8 @@ mod download;
 mod events;
 mod ledger;
 mod list;
+mod message;
+mod pages;
 mod push_config;
 mod send;
 mod task;

@@ -5,15 +5,16 @@
 
 use std::io::{self, BufRead as _, IsTerminal as _, Read as _, Write as _};
 
-use longhaul_client::{Client, new_id};
-use longhaul_protocol::Role;
-use longhaul_protocol::wire::{Message, Part, SendMessageRequest, Task};
+use longhaul_client::Client;
+use longhaul_protocol::wire::{Part, SendMessageRequest, Task};
 use tokio::time::timeout;
 
 use crate::arguments::OutputForm;
 use crate::caller::failure::Failure;
 use crate::caller::render::{ChatText, StreamText, json, state_name};
 use crate::caller::session::{End, Session};
+
+use super::message::of_user;
 
 /// The longest line, in bytes.
 const LINE_BYTES_MAX: u64 = 1024 * 1024;
@@ -89,14 +90,7 @@ struct Turn {
 
 impl Turn {
     fn request(&self, text: String) -> SendMessageRequest {
-        let message = Message {
-            message_id: new_id(),
-            context_id: self.context_id.clone(),
-            task_id: self.task_id.clone(),
-            role: Role::User.into(),
-            parts: vec![Part::text(text)],
-            ..Message::default()
-        };
+        let message = of_user(&self.context_id, &self.task_id, vec![Part::text(text)]);
         SendMessageRequest { message: Some(message), ..SendMessageRequest::default() }
     }
 

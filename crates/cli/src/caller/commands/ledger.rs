@@ -6,15 +6,13 @@ mod live;
 mod recover;
 mod text;
 
+use longhaul_client::Outcome;
 use longhaul_client::ledger::{
     Decision, Entry, EntryId, Filter, Ledger, LedgerError, ListQuery, Order, PAGE_MAX, ResumeOptions,
 };
 use longhaul_client::oauth::{Clock as _, SystemClock};
-use longhaul_client::{Outcome, new_id};
-use longhaul_protocol::wire::{
-    Message, SendMessageConfiguration, SendMessageRequest, SendMessageResponse, SendMessageResponsePayload,
-};
-use longhaul_protocol::{Role, Timestamp};
+use longhaul_protocol::Timestamp;
+use longhaul_protocol::wire::{SendMessageConfiguration, SendMessageRequest, SendMessageResponse};
 use serde_json::{Value, json};
 
 use crate::arguments::OutputForm;
@@ -26,6 +24,7 @@ use crate::caller::parts::parts;
 use crate::caller::render::{Page, clean};
 use crate::caller::session::{End, Session};
 
+use super::message::of_user;
 use agents::Agents;
 pub use agents::lasting;
 pub use live::watch;
@@ -208,9 +207,9 @@ async fn answer(session: &Session, ledger: &Ledger, flags: &AnswerFlags) -> Resu
     let entry = find(session, ledger, &flags.id).await?;
     let agents = Agents::of(session);
     let client = agents.client(&entry.route).await.map_err(|error| session.failure(&error))?;
-    let message = Message { message_id: new_id(), role: Role::User.into(), parts, ..Message::default() };
     let request = SendMessageRequest {
-        message: Some(message),
+        // The ledger knows the task and its context.
+        message: Some(of_user("", "", parts)),
         configuration: Some(SendMessageConfiguration::default()),
         ..SendMessageRequest::default()
     };
@@ -283,16 +282,5 @@ fn print_json(session: &Session, value: &Value) -> Result<(), End> {
 
 /// An outcome in the form in which the protocol answers a send.
 pub fn response(outcome: Outcome) -> SendMessageResponse {
-    let payload = match outcome {
-        Outcome::Answered(message) => SendMessageResponsePayload::Message(*message),
-        Outcome::Completed(task)
-        | Outcome::Failed(task)
-        | Outcome::Canceled(task)
-        | Outcome::Rejected(task)
-        | Outcome::Running(task)
-        | Outcome::Unknown(task)
-        | Outcome::NeedsInput { task, .. }
-        | Outcome::NeedsAuthorization { task, .. } => SendMessageResponsePayload::Task(*task),
-    };
-    SendMessageResponse { payload: Some(payload) }
+    SendMessageResponse { payload: Some(outcome.into_payload()) }
 }

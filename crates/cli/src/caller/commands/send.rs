@@ -2,10 +2,9 @@
 
 mod delegated;
 
-use longhaul_client::{Client, Outcome, new_id};
-use longhaul_protocol::Role;
+use longhaul_client::{Client, Outcome};
 use longhaul_protocol::wire::{
-    Message, Part, SendMessageConfiguration, SendMessageRequest, SendMessageResponse, SendMessageResponsePayload, Task,
+    Part, SendMessageConfiguration, SendMessageRequest, SendMessageResponse, SendMessageResponsePayload, Task,
 };
 
 use crate::arguments::OutputForm;
@@ -17,6 +16,7 @@ use crate::caller::save::{Folder, Saved, save};
 use crate::caller::session::{End, Session};
 
 use super::answers::{fetch, note, write_task};
+use super::message::of_user;
 use super::{ask, download, events};
 
 /// Sends, and writes what came of it.
@@ -53,15 +53,12 @@ fn tell_sent(session: &Session, request: &SendMessageRequest) -> Result<(), End>
 }
 
 fn request(options: SendOptions, flags: &SendFlags, parts: Vec<Part>) -> SendMessageRequest {
-    let message = Message {
-        message_id: flags.message_id.clone().unwrap_or_else(new_id),
-        context_id: options.context_id.unwrap_or_default(),
-        task_id: options.task_id.unwrap_or_default(),
-        role: Role::User.into(),
-        parts,
-        metadata: options.metadata.clone(),
-        ..Message::default()
-    };
+    let (context_id, task_id) = (options.context_id.unwrap_or_default(), options.task_id.unwrap_or_default());
+    let mut message = of_user(&context_id, &task_id, parts);
+    message.metadata.clone_from(&options.metadata);
+    if let Some(id) = &flags.message_id {
+        message.message_id.clone_from(id);
+    }
     let configuration = SendMessageConfiguration {
         accepted_output_modes: options.accept,
         history_length: flags.history,
@@ -180,13 +177,6 @@ impl Sending<'_> {
 
 /// The same request with a reply to a task.
 fn reply(request: &SendMessageRequest, task: &Task, text: String) -> SendMessageRequest {
-    let message = Message {
-        message_id: new_id(),
-        context_id: task.context_id.clone(),
-        task_id: task.id.clone(),
-        role: Role::User.into(),
-        parts: vec![Part::text(text)],
-        ..Message::default()
-    };
+    let message = of_user(&task.context_id, &task.id, vec![Part::text(text)]);
     SendMessageRequest { message: Some(message), ..request.clone() }
 }
