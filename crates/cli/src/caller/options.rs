@@ -140,6 +140,11 @@ impl Options {
         }
     }
 
+    /// Whether something is sent that nobody else should read: to an agent, or at a login.
+    pub fn holds_secrets(&self) -> bool {
+        self.credentials() == Credentials::Given || self.client_secret.is_some() || !self.service_params.is_empty()
+    }
+
     /// Which agent, where a command needs one.
     ///
     /// # Errors

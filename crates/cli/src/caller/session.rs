@@ -78,7 +78,7 @@ impl Session {
             eprintln!(
                 "longhaul: WARNING: --insecure: the agent's certificate is not verified; anybody on the way can read and change all"
             );
-            if options.credentials() == Credentials::Given || !options.service_params.is_empty() {
+            if options.holds_secrets() {
                 eprintln!("longhaul: WARNING: credentials are sent over a connection that is not verified");
             }
         }

@@ -9,6 +9,8 @@ use crate::caller::failure::{Failure, LocalCode};
 use crate::caller::render::{Page, json, tasks};
 use crate::caller::session::{End, Session};
 
+use super::pages::following;
+
 /// How many tasks one document holds.
 const TASKS_MAX: usize = 100_000;
 /// How many pages are asked for.
@@ -34,13 +36,13 @@ pub async fn list(session: &Session, flags: &ListFlags) -> Result<(), End> {
             }
             _ => whole = Some(joined(whole, page)?),
         }
-        if !flags.all || next.is_empty() {
+        if !flags.all {
             break;
         }
-        if next == request.page_token {
-            return Err(Failure::local(LocalCode::NotA2a, "the agent says that a page is followed by itself").into());
+        match following(&request.page_token, &next)? {
+            Some(next) => request.page_token = next,
+            None => break,
         }
-        request.page_token = next;
     }
     match whole {
         Some(whole) => session.answer(&whole, |page: &mut Page| tasks(page, &whole, session.options.detail)),

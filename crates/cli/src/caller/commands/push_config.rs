@@ -12,6 +12,10 @@ use crate::caller::failure::{Failure, LocalCode};
 use crate::caller::render::{Page, push_config, push_configs};
 use crate::caller::session::{End, Session};
 
+use super::pages::following;
+
+/// How many configs one document holds.
+const CONFIGS_MAX: usize = 100_000;
 /// How many pages are asked for.
 const PAGES_MAX: usize = 1_000;
 
@@ -23,9 +27,7 @@ const PAGES_MAX: usize = 1_000;
 pub async fn run(session: &Session, command: &PushConfigCommand) -> Result<(), End> {
     let wanted = match command {
         PushConfigCommand::Create(flags) => {
-            session
-                .way
-                .hide([&flags.token, &flags.auth_credentials].into_iter().flatten().map(Secret::new));
+            session.way.hide([&flags.token, &flags.auth_credentials].into_iter().flatten().map(Secret::new));
             Some(config(flags)?)
         }
         _ => None,
@@ -82,12 +84,18 @@ async fn all(
     for _ in 0..PAGES_MAX {
         let page = client.list_push_configs(request.clone()).await.map_err(|error| session.failure(&error))?;
         whole.configs.extend(page.configs);
-        if page.next_page_token.is_empty() {
-            return Ok(whole);
+        if whole.configs.len() > CONFIGS_MAX {
+            break;
         }
-        request.page_token = page.next_page_token;
+        match following(&request.page_token, &page.next_page_token)? {
+            Some(next) => request.page_token = next,
+            None => return Ok(whole),
+        }
     }
-    Err(Failure::local(LocalCode::AnswerTooLarge, format!("there are more than {PAGES_MAX} pages of push configs")))
+    Err(Failure::local(
+        LocalCode::AnswerTooLarge,
+        format!("there are more than {CONFIGS_MAX} push configs, or more than {PAGES_MAX} pages of them"),
+    ))
 }
 
 async fn delete(session: &Session, client: &Client, flags: &OneFlags) -> Result<(), End> {

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 use std::fs;
-use std::io;
+use std::io::{self, Read as _};
 use std::os::unix::fs::MetadataExt as _;
 use std::path::{Path, PathBuf};
 
@@ -86,10 +86,10 @@ fn read(path: &Path, metadata: fs::Metadata) -> Result<DotEnv, Failure> {
     let refused = |problem: String| {
         Failure::usage(format!("cannot read {}: {problem}", path.display())).hint("each line of it is NAME=value")
     };
-    if metadata.len() > FILE_BYTES_MAX {
+    let bytes = contents(path).map_err(|error| refused(error.to_string()))?;
+    if bytes.len() as u64 > FILE_BYTES_MAX {
         return Err(refused(format!("it is larger than {FILE_BYTES_MAX} bytes")));
     }
-    let bytes = fs::read(path).map_err(|error| refused(error.to_string()))?;
     let text = String::from_utf8_lossy(&bytes);
     let mut values = BTreeMap::new();
     // Whatever else is in a file is not about us, and need not even be well formed.
@@ -103,6 +103,13 @@ fn read(path: &Path, metadata: fs::Metadata) -> Result<DotEnv, Failure> {
     }
     let warnings = readable_secrets(path, &metadata, &values).into_iter().collect();
     Ok(DotEnv { path: path.to_owned(), values, warnings })
+}
+
+/// At most one byte more than a file may have: what is no plain file may say that it is empty, and never end.
+fn contents(path: &Path) -> io::Result<Vec<u8>> {
+    let mut bytes = Vec::new();
+    fs::File::open(path)?.take(FILE_BYTES_MAX + 1).read_to_end(&mut bytes)?;
+    Ok(bytes)
 }
 
 /// The library's own message holds the line, which may hold a secret.

@@ -239,3 +239,28 @@ fn a_certificate_needs_its_key() {
     let identity = resolve(&[("client-cert", "c.pem"), ("client-key", "k.pem")]).unwrap().identity.unwrap();
     assert_eq!((identity.certificates, identity.key), ("c.pem".into(), "k.pem".into()));
 }
+
+#[test]
+fn a_file_without_end_is_refused() {
+    let world = World::new();
+    // It says of itself that it is empty.
+    let failure = world.gather_with(&[], Some(Path::new("/dev/zero"))).unwrap_err();
+    assert!(failure.exit.code() == 2 && failure.message.contains("larger than 1048576 bytes"), "{}", failure.message);
+    let line = "A2ACLI_TIMEOUT=9s\n";
+    let full = format!("{line}{}", "#".repeat(1024 * 1024 - line.len()));
+    world.file("project/.env", &full);
+    assert!(world.gather(&[]).is_ok());
+    world.file("project/.env", &(full + "#"));
+    assert!(world.gather(&[]).unwrap_err().message.contains("larger than"));
+}
+
+#[test]
+fn a_client_secret_is_a_secret_that_is_sent() {
+    let world = World::new();
+    let holds =
+        |flags: &[(&'static str, &str)]| Options::resolve(&world.gather(flags).unwrap()).unwrap().holds_secrets();
+    assert!(!holds(&[]) && !holds(&[("client-id", "me")]));
+    for flag in [("bearer", "b"), ("api-key", "k"), ("client-secret", "s"), ("svc-param", "x-key:v")] {
+        assert!(holds(&[flag]), "{flag:?}");
+    }
+}
