@@ -300,3 +300,17 @@ fn the_deepest_data_that_the_rules_allow_comes_back_in_both_dialects() {
         assert_eq!(v0_3::from_json::<proto::StreamResponse, wire::StreamResponse>(&json), Ok(item));
     }
 }
+
+#[test]
+fn a_state_that_nobody_knows_is_unspecified_and_a_misspelt_one_is_canceled() {
+    let state = |name: &str| {
+        let object = json!({"kind": "task", "id": "t", "contextId": "c", "status": {"state": name}});
+        let item = event(&object).unwrap();
+        let Some(wire::StreamResponsePayload::Task(task)) = item.payload else { panic!("{item:?}") };
+        task.status.unwrap().state
+    };
+    for name in ["unknown", "paused", ""] {
+        assert_eq!(state(name), wire::TaskState::default(), "{name:?}");
+    }
+    assert_eq!(state("cancelled"), longhaul_protocol::TaskState::Canceled.into());
+}

@@ -10,9 +10,14 @@ use crate::state;
 use crate::timestamp::Timestamp;
 use crate::wire;
 
-/// Makes a closed enum of names.
+/// Makes an enum of names. Any other name is refused, or, where a case is `else`, read as that one.
 macro_rules! names {
-    ($(#[$doc:meta])* $name:ident { $($(#[$case_doc:meta])* $case:ident = $text:literal,)+ }) => {
+    (
+        $(#[$doc:meta])* $name:ident {
+            $($(#[$case_doc:meta])* $case:ident = $text:literal $(| $misspelt:literal)?,)+
+        }
+        $(else $other:ident)?
+    ) => {
         $(#[$doc])*
         #[derive(Clone, Copy, Debug, Eq, Hash, PartialEq)]
         pub enum $name {
@@ -44,8 +49,8 @@ macro_rules! names {
 
                 fn visit_str<E: Error>(self, text: &str) -> Result<$name, E> {
                     match text {
-                        $($text => Ok($name::$case),)+
-                        _ => Err(E::custom(format_args!("must be one of {}", [$($text),+].join(", ")))),
+                        $($text $(| $misspelt)? => Ok($name::$case),)+
+                        _ => names!(@other $name [$($text),+] $($other)?),
                     }
                 }
             }
@@ -62,6 +67,12 @@ macro_rules! names {
                 }
             }
         };
+    };
+    (@other $name:ident $texts:tt) => {
+        Err(E::custom(format_args!("must be one of {}", $texts.join(", "))))
+    };
+    (@other $name:ident $texts:tt $other:ident) => {
+        Ok($name::$other)
     };
 }
 
@@ -92,7 +103,7 @@ names! {
 }
 
 names! {
-    /// The state of a task.
+    /// The state of a task. Only answers hold one, so it is read as a client reads it: what is not known is unknown.
     TaskState {
         /// Accepted, not yet worked on.
         Submitted = "submitted",
@@ -103,7 +114,7 @@ names! {
         /// Ended well.
         Completed = "completed",
         /// Ended because somebody asked for that.
-        Canceled = "canceled",
+        Canceled = "canceled" | "cancelled",
         /// Ended with an error.
         Failed = "failed",
         /// Declined by the agent.
@@ -112,7 +123,7 @@ names! {
         AuthRequired = "auth-required",
         /// The unspecified state of v1.0.
         Unknown = "unknown",
-    }
+    } else Unknown
 }
 
 names! {
