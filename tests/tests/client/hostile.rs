@@ -320,7 +320,9 @@ async fn card_that_leads_inside_is_refused_and_nothing_is_connected_to() {
         for origin in [public(), private()] {
             let document = CardDocument::parse(card_of(url).to_string().as_bytes(), "the test").unwrap();
             let made = builder(Binding::JsonRpc).with_card(FoundCard { document: document.into(), origin });
-            let Err(ClientError::Card(CardError::NoInterface { reasons, .. })) = made else { panic!("{url}: {made:?}") };
+            let Err(ClientError::Card(CardError::NoInterface { reasons, .. })) = made else {
+                panic!("{url}: {made:?}")
+            };
             assert!(
                 reasons[0].contains("may not") || reasons[0].contains("TLS") || reasons[0].contains("URL"),
                 "{reasons:?}"
