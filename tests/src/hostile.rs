@@ -3,7 +3,7 @@
 //! A closure looks at each request and says, in [`Step`]s, what is written and when. It reads HTTP/1.1 only; to a client that
 //! begins with HTTP/2 the script may write whatever bytes it likes.
 //!
-//! - [`Script`] builds answers, right ones and wrong ones; [`agent`] builds what is valid A2A.
+//! - [`Script`] builds answers, right ones and wrong ones; `agent` what is valid A2A.
 //! - [`CallFault`] and [`StreamFault`] are answers that a client has to refuse; [`Oddity`] are streams that it has to read, and
 //!   [`Deleted`] are the ways in which servers say that a push config is gone.
 //! - [`CardFault`] are cards that it has to refuse, [`INSIDE`] is where it must not go on a card's word.

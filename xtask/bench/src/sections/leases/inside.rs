@@ -159,7 +159,15 @@ fn send(text: &str, return_immediately: bool) -> Result<SendRequest> {
     };
     let message = Message::new(message).map_err(|violations| anyhow::anyhow!("{violations:?}"))?;
     let (scope, request) = (Scope::default(), TurnRequest::default());
-    Ok(SendRequest { scope, message, request, history: HistoryLimit::All, return_immediately, push: None })
+    Ok(SendRequest {
+        scope,
+        message,
+        request,
+        history: HistoryLimit::All,
+        return_immediately,
+        push: None,
+        version: "1.0",
+    })
 }
 
 /// From the call of a send until its turn begins, one after the other, with idle workers; and from one turn of a line to
