@@ -133,7 +133,7 @@ async fn a2acli_tx_005_grpc_does_what_the_others_do() {
     let cli = Cli::new();
     let mut card = longhaul_tests::steps::get(server.addr(), longhaul_tests::hostile::CARD_PATH).await.json();
     let interfaces = card["supportedInterfaces"].as_array_mut().unwrap();
-    interfaces.retain(|interface| interface["protocolBinding"] == "GRPC");
+    interfaces.retain(|interface| interface["protocolBinding"] == "GRPC" && interface["protocolVersion"] == "1.0");
     assert_eq!(interfaces.len(), 1);
     // There is no other way than gRPC.
     cli.file("grpc.json", card.to_string());

@@ -192,13 +192,6 @@ fn times_are_read_as_agents_write_them() {
 }
 
 #[test]
-fn a_state_that_v0_3_does_not_have_is_refused() {
-    let error = read::<json_rpc::TaskStatus, wire::TaskStatus>(&json!({"state": "cancelled"})).unwrap_err();
-    assert_eq!(error.path, "state");
-    assert!(error.message.contains("canceled"), "{error}");
-}
-
-#[test]
 fn the_proto_spells_one_state_in_its_own_way() {
     let status = |name: &str| {
         let read = read::<proto::TaskStatus, wire::TaskStatus>(&json!({"state": name})).unwrap();
