@@ -18,7 +18,7 @@ import { launch, startServer } from '../js/lib/server.js';
 import { startHook } from './lib/hook.js';
 import { BINDINGS, begin, collect, connect, params, run, stateOf, textOf, until } from './lib/old.js';
 
-const STORES = ['memory', 'sqlite', 'postgres'];
+const STORES = ['sqlite', 'postgres'];
 /** Where the choice of an instance for each request comes from. */
 const SEED = Number(process.env.LONGHAUL_SEED ?? randomInt(2 ** 32));
 

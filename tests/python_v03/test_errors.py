@@ -11,7 +11,7 @@ from a2a.types import FilePart, FileWithBytes, Part, TaskIdParams, TaskQueryPara
 
 from words import collect, refused, run
 
-pytestmark = pytest.mark.each_place
+pytestmark = pytest.mark.one_and_many
 
 
 @pytest.fixture

@@ -11,7 +11,7 @@ from a2a.types import DataPart, FilePart, FileWithBytes, FileWithUri, Part, Task
 from harness.wire import Wire
 from words import run
 
-pytestmark = pytest.mark.each_place
+pytestmark = pytest.mark.one_and_many
 
 BYTES = bytes(range(256))
 BASE64 = base64.b64encode(BYTES).decode()

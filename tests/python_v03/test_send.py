@@ -16,7 +16,7 @@ from a2a.types import (
 
 from words import begin, collect, run, send, state_of, text_of, until
 
-pytestmark = pytest.mark.each_place
+pytestmark = pytest.mark.one_and_many
 
 
 async def test_blocking_send_returns_the_completed_task(client: Client) -> None:

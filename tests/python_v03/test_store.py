@@ -13,7 +13,7 @@ from a2a.types import TaskIdParams, TaskQueryParams, TaskState
 from harness.wire import Wire, next_event, rest_of
 from words import begin, collect, run, state_of, text_of, until
 
-pytestmark = pytest.mark.each_place
+pytestmark = pytest.mark.one_and_many
 
 
 def words_of(task: dict) -> str:

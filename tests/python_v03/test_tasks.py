@@ -11,7 +11,7 @@ from a2a.types import TaskIdParams, TaskQueryParams, TaskState
 
 from words import begin, run, state_of, until
 
-pytestmark = pytest.mark.each_place
+pytestmark = pytest.mark.one_and_many
 
 
 async def test_get_returns_what_the_send_returned(client: Client) -> None:

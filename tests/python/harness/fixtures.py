@@ -26,6 +26,8 @@ def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
     if 'store' in metafunc.fixturenames:
         marked = metafunc.definition.get_closest_marker
         stores = STORES if marked('each_store') else ('sqlite',)
+        if marked('one_and_many'):
+            stores = ('sqlite', 'postgres')
         metafunc.parametrize('store', PLACES if marked('each_place') else stores)
     if 'binding' in metafunc.fixturenames:
         marker = metafunc.definition.get_closest_marker('bindings')
