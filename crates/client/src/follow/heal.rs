@@ -32,7 +32,10 @@ impl EventStream {
             Link::Ended => Ok(()),
             Link::Due { ask, at } => {
                 let ask = *ask;
-                sleep_until(*at).await;
+                // A timer counts whole milliseconds: what is due at once would wait for one.
+                if *at > Instant::now() {
+                    sleep_until(*at).await;
+                }
                 self.ask(ask)
             }
             Link::Opening(opening) => {
