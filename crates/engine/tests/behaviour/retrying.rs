@@ -253,7 +253,14 @@ on_each_store! {
         let world = place.world_with(agent, Config { inactivity_max: Some(limit), attempts_max: 1, ..leased() }).await;
         let task = world.send(send("go").immediately()).await;
         world.agent.ran(1).await;
-        let writer = writers.lock().expect("no panic").pop().expect("it runs");
+        // It counts as begun a moment before it is.
+        let writer = loop {
+            let begun = writers.lock().expect("no panic").pop();
+            match begun {
+                Some(writer) => break writer,
+                None => tokio::task::yield_now().await,
+            }
+        };
         for round in 0..6 {
             // Each write gives it the whole time again.
             world.beats(4).await;
