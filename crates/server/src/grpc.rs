@@ -16,7 +16,7 @@ use tower_service::Service as _;
 use crate::ServerConfig;
 use crate::body::Body;
 use crate::operation::{Operations, told};
-use crate::parameters::Parameters;
+use crate::parameters::{Parameters, asked};
 use crate::requests::{Operation, Requests, Spoken, Transport};
 use crate::route::in_version;
 use crate::sse::Then;
@@ -100,8 +100,7 @@ impl Grpc {
     fn version_of(&self, service: Service, headers: &HeaderMap) -> Result<Version, Status> {
         let chosen = match service {
             Service::A2a | Service::Artifacts => {
-                let parameters = Parameters::from_headers(headers);
-                self.versions.require_v1_0(parameters.asked(), "this package").map(|()| Version::V1_0)
+                self.versions.require_v1_0(asked(headers), "this package").map(|()| Version::V1_0)
             }
             Service::Older => self.versions.choose(Asked::Known(Version::V0_3)),
         };

@@ -50,7 +50,7 @@ impl Parameters {
     }
 
     pub fn from_headers(headers: &HeaderMap) -> Self {
-        let asked = text(headers, VERSION_HEADER).trim().to_owned();
+        let asked = version_text(headers).to_owned();
         let all = EXTENSIONS_HEADERS.iter().flat_map(|name| headers.get_all(*name));
         let extensions = all
             .filter_map(|value| value.to_str().ok())
@@ -72,6 +72,15 @@ impl Parameters {
     pub fn asked(&self) -> Asked<'_> {
         Asked::of(&self.asked)
     }
+}
+
+/// What headers alone say of the version.
+pub(crate) fn asked(headers: &HeaderMap) -> Asked<'_> {
+    Asked::of(version_text(headers))
+}
+
+fn version_text(headers: &HeaderMap) -> &str {
+    text(headers, VERSION_HEADER).trim()
 }
 
 fn text<'a>(headers: &'a HeaderMap, name: &str) -> &'a str {
