@@ -1,6 +1,7 @@
 //! The JSON-RPC binding (A2A §9), JSON-RPC 2.0 to the letter. v1.0 and v0.3 have their methods on one path.
 
 use std::borrow::Cow;
+use std::fmt::{self, Write as _};
 
 use bytes::{BufMut as _, Bytes, BytesMut};
 use http::{Response, StatusCode};
@@ -46,14 +47,14 @@ const NO_ID: Id = Id::from_static(b"null");
 /// Answers one request.
 pub(crate) async fn answer(app: &App, parameters: Parameters, body: Result<Bytes, A2aError>) -> Response<Body> {
     // What is no request is refused in the same way in each version.
-    let likely = app.versions.choose(parameters.asked()).unwrap_or(Version::V1_0);
+    let likely = || app.versions.choose(parameters.asked()).unwrap_or(Version::V1_0);
     let body = match body {
         Ok(body) => body,
-        Err(error) => return error_answer(likely, &NO_ID, &error),
+        Err(error) => return error_answer(likely(), &NO_ID, &error),
     };
     let call = match read(&body) {
         Ok(call) => call,
-        Err(refused) => return error_answer(likely, &refused.id, &refused.error),
+        Err(refused) => return error_answer(likely(), &refused.id, &refused.error),
     };
     let Some(id) = call.id else {
         return nothing();
@@ -98,8 +99,11 @@ fn version_of(app: &App, parameters: &Parameters, method: &str) -> Result<Versio
     if !method.starts_with(|first: char| first.is_ascii_uppercase()) {
         return app.versions.choose(parameters.asked());
     }
-    let shown: String = method.chars().filter(char::is_ascii_alphanumeric).take(METHOD_SHOWN_MAX).collect();
-    app.versions.require_v1_0(parameters.asked(), &shown).map(|()| Version::V1_0)
+    let shown = fmt::from_fn(|f| {
+        let mut letters = method.chars().filter(char::is_ascii_alphanumeric).take(METHOD_SHOWN_MAX);
+        letters.try_for_each(|letter| f.write_char(letter))
+    });
+    app.versions.require_v1_0(parameters.asked(), shown).map(|()| Version::V1_0)
 }
 
 /// How much of the name of a method is told back, in characters.

@@ -1,5 +1,7 @@
 //! The versions of the protocol: which are served, and which one a request asks for (A2A §3.6).
 
+use std::fmt;
+
 use longhaul_protocol::{A2aError, ErrorCode};
 
 /// A version of the protocol, `Major.Minor`: patches of it are the same to us.
@@ -92,7 +94,7 @@ impl Versions {
     ///
     /// `VersionNotSupportedError`. A caller that has asked for another version, which no `A2A-Version` does as well, is told
     /// which one it needs here.
-    pub(crate) fn require_v1_0(&self, asked: Asked<'_>, what: &str) -> Result<(), A2aError> {
+    pub(crate) fn require_v1_0(&self, asked: Asked<'_>, what: impl fmt::Display) -> Result<(), A2aError> {
         match self.choose(asked)? {
             Version::V1_0 => Ok(()),
             Version::V0_3 if self.serve(Version::V1_0) => {
