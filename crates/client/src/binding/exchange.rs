@@ -7,9 +7,9 @@ use http::{HeaderMap, HeaderName, HeaderValue, Method, Request, Response, Status
 use http_body_util::Full;
 use hyper::body::Incoming;
 
-use crate::error::ClientError;
+use crate::error::{AgentError, ClientError};
 use crate::interceptor::{REDACTED, WireEvent, WireLog, redacted};
-use crate::transport::{Deadline, Transport};
+use crate::transport::{Deadline, Transport, http_error};
 
 /// All that an attempt of a call needs, whatever its binding.
 #[derive(Clone, Debug)]
@@ -75,10 +75,27 @@ pub(crate) struct Whole {
     pub body: Bytes,
 }
 
+impl Whole {
+    /// The error that an answer is which has no status of success, with what the agent said in it if it did.
+    pub fn refused(&self, whom: &str, said: Option<AgentError>) -> ClientError {
+        match said {
+            Some(error) if !matches!(self.status, StatusCode::UNAUTHORIZED | StatusCode::FORBIDDEN) => {
+                ClientError::Agent(error)
+            }
+            Some(_) | None => http_error(whom, self.status, &self.headers, &self.body),
+        }
+    }
+}
+
 impl Exchange<'_> {
     /// Sends a request, and reads the answer whole.
     pub async fn whole(&self, target: Target, body: Bytes, deadline: Deadline) -> Result<Whole, ClientError> {
         let answer = self.head(target, body, deadline).await?;
+        self.rest(answer, deadline).await
+    }
+
+    /// Reads the body of an answer whose head is there.
+    pub async fn rest(&self, answer: Response<Incoming>, deadline: Deadline) -> Result<Whole, ClientError> {
         let (head, body) = answer.into_parts();
         let bytes_max = self.transport.config.answer_bytes_max;
         let body = self.transport.read(body, bytes_max, self.interface, deadline).await?;

@@ -1,15 +1,15 @@
 //! HTTP+JSON (§11): routes, bodies, errors.
 
-use http::{Method, StatusCode};
+use http::Method;
 use longhaul_protocol::wire;
 use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, utf8_percent_encode};
 
 use super::exchange::{Exchange, Target};
-use super::said::{HttpCall, HttpError};
+use super::said::HttpCall;
 use super::stream::{Framing, RawStream, Reading};
 use crate::error::ClientError;
 use crate::operation::Reply;
-use crate::transport::{Deadline, http_error};
+use crate::transport::Deadline;
 
 /// What a path segment or a query value holds as it is.
 const UNRESERVED: &AsciiSet = &NON_ALPHANUMERIC.remove(b'-').remove(b'.').remove(b'_').remove(b'~');
@@ -94,25 +94,11 @@ pub(crate) async fn call<R: Reply>(
     let target = Target { method: said.route.method, url, kind: said.kind };
     let answer = exchange.whole(target, said.body, deadline).await?;
     if !answer.status.is_success() {
-        return Err(refused(exchange.interface, answer.status, &answer.headers, &answer.body, said.error));
+        return Err(answer.refused(exchange.interface, (said.error)(&answer.body, answer.status)));
     }
     let mut reply = (said.answer)(&answer.body).map_err(|error| exchange.invalid(error.to_string()))?;
     reply.normalize();
     Ok(reply)
-}
-
-/// The error that an answer which is no success is.
-pub(super) fn refused(
-    whom: &str,
-    status: StatusCode,
-    headers: &http::HeaderMap,
-    body: &[u8],
-    read: HttpError,
-) -> ClientError {
-    match read(body, status) {
-        Some(error) if !matches!(status, StatusCode::UNAUTHORIZED | StatusCode::FORBIDDEN) => ClientError::Agent(error),
-        _ => http_error(whom, status, headers, body),
-    }
 }
 
 /// Opens a stream.

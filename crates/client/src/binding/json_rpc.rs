@@ -1,7 +1,7 @@
 //! JSON-RPC 2.0 (§9).
 
 use bytes::{BufMut as _, Bytes, BytesMut};
-use http::{Method, StatusCode};
+use http::Method;
 use longhaul_protocol::wire;
 use serde::Deserialize;
 use serde_json::Value;
@@ -12,7 +12,7 @@ use super::said::{RpcCall, RpcError};
 use super::stream::{Framing, RawStream, Reading};
 use crate::error::{AgentError, ClientError};
 use crate::operation::Reply;
-use crate::transport::{Deadline, http_error};
+use crate::transport::Deadline;
 
 /// The id of a request. Each has a connection, or a stream of one, to itself, so they need not differ much; but an answer that
 /// was meant for another request is noticed.
@@ -47,6 +47,16 @@ struct Envelope<'a> {
 pub(crate) enum Held<'a> {
     Result(&'a [u8]),
     Error(AgentError),
+}
+
+impl Held<'_> {
+    /// The error, if it is one.
+    pub fn error(self) -> Option<AgentError> {
+        match self {
+            Self::Result(_) => None,
+            Self::Error(error) => Some(error),
+        }
+    }
 }
 
 /// Opens an answer's envelope, and looks whether it answers this request.
@@ -85,7 +95,7 @@ pub(crate) async fn call<R: Reply>(
     let answer = exchange.whole(target, body(said.method, &said.params, &id), deadline).await?;
     let held = open(&answer.body, &id, said.error);
     if !answer.status.is_success() {
-        return Err(refused(exchange.interface, answer.status, &answer.headers, &answer.body, held));
+        return Err(answer.refused(exchange.interface, held.ok().and_then(Held::error)));
     }
     match held.map_err(|what| exchange.invalid(what))? {
         Held::Error(error) => Err(ClientError::Agent(error)),
@@ -94,22 +104,6 @@ pub(crate) async fn call<R: Reply>(
             reply.normalize();
             Ok(reply)
         }
-    }
-}
-
-/// The error that an answer is which has no status of success.
-pub(super) fn refused(
-    whom: &str,
-    status: StatusCode,
-    headers: &http::HeaderMap,
-    body: &[u8],
-    held: Result<Held<'_>, String>,
-) -> ClientError {
-    match held {
-        Ok(Held::Error(error)) if !matches!(status, StatusCode::UNAUTHORIZED | StatusCode::FORBIDDEN) => {
-            ClientError::Agent(error)
-        }
-        _ => http_error(whom, status, headers, body),
     }
 }
 

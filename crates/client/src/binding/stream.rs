@@ -12,8 +12,8 @@ use tokio::time::timeout_at;
 
 use super::exchange::{Exchange, Target};
 use super::grpc::GrpcItems;
+use super::json_rpc;
 use super::said::{HttpError, Read, RpcError};
-use super::{http_json, json_rpc};
 use crate::client::event_id_header;
 use crate::error::ClientError;
 use crate::interceptor::{WireEvent, WireLog};
@@ -158,24 +158,18 @@ impl RawStream {
             };
             return Ok(Self::new(Source::Sse(Box::new(sse)), about));
         }
-        let (head, body) = answer.into_parts();
-        let body = exchange.transport.read(body, config.answer_bytes_max, exchange.interface, deadline).await?;
-        exchange.log(&WireEvent::Answer {
-            operation: exchange.operation,
-            status: i64::from(head.status.as_u16()),
-            body: &body,
-        });
-        if head.status.is_success() {
-            let payload = about.payload(&body, &reading)?;
+        let answer = exchange.rest(answer, deadline).await?;
+        if answer.status.is_success() {
+            let payload = about.payload(&answer.body, &reading)?;
             return Ok(Self::new(Source::Single(Some(Box::new(RawItem { id: None, payload }))), about));
         }
-        let (whom, status, headers) = (exchange.interface, head.status, &head.headers);
-        Err(match reading.framing {
+        let said = match reading.framing {
             Framing::JsonRpc { id, error } => {
-                json_rpc::refused(whom, status, headers, &body, json_rpc::open(&body, &id, error))
+                json_rpc::open(&answer.body, &id, error).ok().and_then(json_rpc::Held::error)
             }
-            Framing::None { error } => http_json::refused(whom, status, headers, &body, error),
-        })
+            Framing::None { error } => error(&answer.body, answer.status),
+        };
+        Err(answer.refused(exchange.interface, said))
     }
 
     /// The wait before a reconnect that the server asked for last. Any length.
