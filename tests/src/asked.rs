@@ -35,6 +35,12 @@ impl Asked {
         found.map(|(_, value)| value.as_str())
     }
 
+    /// The URL of the server as the client has it, without a path.
+    #[must_use]
+    pub fn base(&self) -> String {
+        format!("http://{}", self.header("host").unwrap_or_default())
+    }
+
     /// The target without its query.
     #[must_use]
     pub fn path(&self) -> &str {

@@ -79,17 +79,21 @@ impl Hostile {
     /// The same behind a good card, which offers JSON-RPC at [`RPC_PATH`] and HTTP+JSON at [`REST_PATH`] of this server;
     /// `answer` is asked for everything else.
     pub async fn agent(answer: impl Fn(&Asked) -> Script + Send + Sync + 'static) -> Self {
-        Self::start(move |asked| match asked.path() {
-            CARD_PATH => Script::json(200, &card(&format!("http://{}", asked.header("host").unwrap_or_default()))),
-            _ => answer(asked),
-        })
-        .await
+        Self::agent_with(|_, _| {}, answer).await
     }
 
-    /// The same behind this card.
-    pub async fn with_card(card: Value, answer: impl Fn(&Asked) -> Script + Send + Sync + 'static) -> Self {
+    /// The same with a card that `change` has changed, which gets the URL of this server too.
+    pub async fn agent_with(
+        change: impl Fn(&mut Value, &str) + Send + Sync + 'static,
+        answer: impl Fn(&Asked) -> Script + Send + Sync + 'static,
+    ) -> Self {
         Self::start(move |asked| match asked.path() {
-            CARD_PATH => Script::json(200, &card),
+            CARD_PATH => {
+                let url = asked.base();
+                let mut card = card(&url);
+                change(&mut card, &url);
+                Script::json(200, &card)
+            }
             _ => answer(asked),
         })
         .await

@@ -83,7 +83,7 @@ impl CardFault {
     /// The answer to a request for the card.
     #[must_use]
     pub fn script(self, asked: &Asked) -> Script {
-        let base = format!("http://{}", asked.header("host").unwrap_or_default());
+        let base = asked.base();
         let good = card(&base);
         let ok = |body: &[u8]| Script::whole(200, &[("Content-Type", "application/json")], body);
         let redirect = |to: &str| Script::whole(302, &[("Location", to)], "");

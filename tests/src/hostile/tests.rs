@@ -157,7 +157,7 @@ async fn no_faulty_card_is_the_good_one() {
 
 #[tokio::test]
 async fn card_at_has_one_interface_there() {
-    let hostile = Hostile::with_card(card_at(INSIDE[0]), |_| Script::head(204, &[])).await;
+    let hostile = Hostile::agent_with(|card, _| *card = card_at(INSIDE[0]), |_| Script::head(204, &[])).await;
     let card = ask(&hostile, &Request::get(CARD_PATH)).await.unwrap().json();
     assert_eq!(card["supportedInterfaces"].as_array().unwrap().len(), 1);
     assert_eq!(card["supportedInterfaces"][0]["url"], "http://169.254.169.254/latest/meta-data/");

@@ -6,7 +6,7 @@ use longhaul_client::card::{Binding, CardDocument, CardOrigin};
 use longhaul_client::{CardError, Client, ClientError, FoundCard, Outcome, RetryPolicy, TransportConfig};
 use longhaul_protocol::{ErrorCode, wire};
 use longhaul_tests::hostile::{
-    CARD_PATH, CallFault, Deleted, Hostile, Oddity, Script, StreamFault, TASK_ID, card, items, named_state,
+    CARD_PATH, CallFault, Deleted, Hostile, Oddity, Script, StreamFault, TASK_ID, card, card_at, items, named_state,
 };
 use longhaul_tests::{Server, Store, until, within};
 use serde_json::{Value, json};
@@ -293,13 +293,6 @@ async fn call_is_tried_again_after_the_time_that_was_asked_for() {
     }
 }
 
-/// A card that says that its agent is at this URL.
-fn card_of(url: &str) -> Value {
-    let mut card = card("http://127.0.0.1:1");
-    card["supportedInterfaces"] = json!([{"url": url, "protocolBinding": "JSONRPC", "protocolVersion": "1.0"}]);
-    card
-}
-
 #[tokio::test]
 async fn card_that_leads_inside_is_refused_and_nothing_is_connected_to() {
     let inside = Hostile::agent(|asked| named_state(asked, "TASK_STATE_COMPLETED")).await;
@@ -318,7 +311,7 @@ async fn card_that_leads_inside_is_refused_and_nothing_is_connected_to() {
     ];
     for url in &urls {
         for origin in [public(), private()] {
-            let document = CardDocument::parse(card_of(url).to_string().as_bytes(), "the test").unwrap();
+            let document = CardDocument::parse(card_at(url).to_string().as_bytes(), "the test").unwrap();
             let made = builder(Binding::JsonRpc).with_card(FoundCard { document: document.into(), origin });
             let Err(ClientError::Card(CardError::NoInterface { reasons, .. })) = made else {
                 panic!("{url}: {made:?}")
@@ -332,7 +325,7 @@ async fn card_that_leads_inside_is_refused_and_nothing_is_connected_to() {
     assert_eq!(inside.connections(), 0);
     // Whoever is on this machine already may lead to it, but not to where the cloud keeps its secrets.
     for (url, is_allowed) in [(urls[0].as_str(), true), (urls[6].as_str(), false)] {
-        let document = card_of(url);
+        let document = card_at(url);
         let here = Hostile::start(move |_| Script::json(200, &document)).await;
         let begun = Instant::now();
         let made = builder(Binding::JsonRpc).connect(&here.url()).await;

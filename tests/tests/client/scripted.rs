@@ -7,7 +7,7 @@ use longhaul_client::card::Binding;
 use longhaul_client::follow::{Event, EventStream};
 use longhaul_client::{Client, ClientError};
 use longhaul_tests::asked::Asked;
-use longhaul_tests::hostile::{CARD_PATH, CONTEXT_ID, Hostile, Script, TASK_ID, card, item, reply, task};
+use longhaul_tests::hostile::{CONTEXT_ID, Hostile, Script, TASK_ID, item, reply, task};
 use serde_json::{Value, json};
 use tokio::time::Instant;
 
@@ -52,15 +52,13 @@ impl Scripted {
         let times: Arc<Mutex<Vec<(String, Instant)>>> = Arc::default();
         let counts: Mutex<HashMap<String, usize>> = Mutex::default();
         let seen = times.clone();
-        let hostile = Hostile::start(move |asked| {
-            if asked.path() == CARD_PATH {
-                let mut card = card(&format!("http://{}", asked.header("host").unwrap()));
-                card["capabilities"]["streaming"] = (streams != Streams::None).into();
-                if streams == Streams::Numbered {
-                    card["capabilities"]["extensions"] = json!([{"uri": longhaul_client::STREAM_RESUME}]);
-                }
-                return Script::json(200, &card);
+        let change = move |card: &mut Value, _: &str| {
+            card["capabilities"]["streaming"] = (streams != Streams::None).into();
+            if streams == Streams::Numbered {
+                card["capabilities"]["extensions"] = json!([{"uri": longhaul_client::STREAM_RESUME}]);
             }
+        };
+        let hostile = Hostile::agent_with(change, move |asked| {
             let operation = operation(asked);
             seen.lock().unwrap().push((operation.clone(), Instant::now()));
             let nth = {

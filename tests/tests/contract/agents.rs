@@ -1,9 +1,7 @@
 //! Agents that answer by script, whatever the binding.
 
 use longhaul_tests::Hostile;
-use longhaul_tests::hostile::{
-    Asked, CARD_PATH, CONTEXT_ID, REST_PATH, RPC_PATH, Script, TASK_ID, card, is_rpc, item, reply, task,
-};
+use longhaul_tests::hostile::{Asked, CONTEXT_ID, REST_PATH, RPC_PATH, Script, TASK_ID, is_rpc, item, reply, task};
 use serde_json::{Value, json};
 
 /// The operation that is asked for, by the protocol's name; empty when it is none.
@@ -84,16 +82,7 @@ pub async fn standing(state: &str) -> Hostile {
 
 /// An agent whose one task is complete, behind this card; the card is changed by `change`, which gets the agent's URL too.
 pub async fn with_card(change: impl Fn(&mut Value, &str) + Send + Sync + 'static) -> Hostile {
-    Hostile::start(move |asked| {
-        let url = format!("http://{}", asked.header("host").unwrap_or_default());
-        if asked.path() != CARD_PATH {
-            return with_task(asked, &task("TASK_STATE_COMPLETED"));
-        }
-        let mut card = card(&url);
-        change(&mut card, &url);
-        Script::json(200, &card)
-    })
-    .await
+    Hostile::agent_with(change, |asked| with_task(asked, &task("TASK_STATE_COMPLETED"))).await
 }
 
 /// An interface of a card.

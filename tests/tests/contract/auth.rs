@@ -1,7 +1,7 @@
 //! Credentials that need no prompt (§12.1).
 
 use longhaul_tests::Hostile;
-use longhaul_tests::hostile::TASK_ID;
+use longhaul_tests::hostile::{Script, TASK_ID};
 use serde_json::Value;
 
 use crate::agents::{api_key, bearer, operation, operations, require_scheme, with_card};
@@ -86,15 +86,10 @@ async fn a2acli_auth_001_service_parameters_are_something_of_their_own() {
 
 #[tokio::test]
 async fn a2acli_auth_001_what_is_missing_is_named_with_the_way_to_give_it() {
-    let agent = Hostile::start(|asked| match asked.path() {
-        longhaul_tests::hostile::CARD_PATH => {
-            let mut card =
-                longhaul_tests::hostile::card(&format!("http://{}", asked.header("host").unwrap_or_default()));
-            require_scheme(&mut card, "tokens", bearer());
-            longhaul_tests::hostile::Script::json(200, &card)
-        }
-        _ => longhaul_tests::hostile::Script::whole(401, &[("WWW-Authenticate", "Bearer")], ""),
-    })
+    let agent = Hostile::agent_with(
+        |card, _| require_scheme(card, "tokens", bearer()),
+        |_| Script::whole(401, &[("WWW-Authenticate", "Bearer")], ""),
+    )
     .await;
     let cli = Cli::of(&agent.url());
     let error = cli.run(&["send", "hello", "-o", "json"]).await.fails(4, "A2ACLI_ERR_CREDENTIALS_MISSING");

@@ -42,9 +42,7 @@ async fn a2acli_card_get_001_resolves_a_host_an_origin_a_url_and_a_file() {
 async fn a2acli_card_get_001_uses_a_full_url_as_it_is() {
     let elsewhere = "/cards/the-one.json?of=me";
     let agent = Hostile::start(move |asked| match asked.target.as_str() {
-        target if target == elsewhere => {
-            Script::json(200, &card(&format!("http://{}", asked.header("host").unwrap_or_default())))
-        }
+        target if target == elsewhere => Script::json(200, &card(&asked.base())),
         _ => Script::whole(404, &[], ""),
     })
     .await;
@@ -141,18 +139,15 @@ async fn a2acli_card_get_002_no_faulty_card_is_valid() {
 #[tokio::test]
 async fn a2acli_card_get_003_extended_card_is_fetched_by_an_advertised_scheme() {
     for binding in ["jsonrpc", "http+json"] {
-        let agent = Hostile::start(move |asked| {
-            let url = format!("http://{}", asked.header("host").unwrap_or_default());
-            let mut card = card(&url);
-            require_scheme(&mut card, "tokens", bearer());
-            match asked.path() {
-                CARD_PATH => Script::json(200, &card),
-                _ if asked.header("authorization") == Some("Bearer s3cret") => {
-                    card["name"] = "Extended".into();
-                    longhaul_tests::hostile::reply(asked, &card)
-                }
-                _ => Script::whole(401, &[("WWW-Authenticate", "Bearer")], ""),
+        let tokens = |card: &mut Value, _: &str| require_scheme(card, "tokens", bearer());
+        let agent = Hostile::agent_with(tokens, move |asked| {
+            if asked.header("authorization") != Some("Bearer s3cret") {
+                return Script::whole(401, &[("WWW-Authenticate", "Bearer")], "");
             }
+            let mut card = card(&asked.base());
+            tokens(&mut card, "");
+            card["name"] = "Extended".into();
+            longhaul_tests::hostile::reply(asked, &card)
         })
         .await;
         let cli = Cli::of(&agent.url()).with("A2ACLI_TRANSPORT", binding);

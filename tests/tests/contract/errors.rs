@@ -79,26 +79,16 @@ async fn a2acli_out_004_no_answer_that_breaks_the_protocol_is_a_result() {
 async fn a2acli_exit_001_exit_codes_agree_with_the_error() {
     let locked = with_card(|card, _| require_scheme(card, "tokens", bearer())).await;
     let locked_url = locked.url();
-    let closed = Hostile::agent(|_| Script::whole(401, &[("WWW-Authenticate", "Bearer")], "")).await;
-    let closed_with_scheme = {
-        let url = closed.url();
-        Hostile::start(move |asked| match asked.path() {
-            longhaul_tests::hostile::CARD_PATH => {
-                let mut card =
-                    longhaul_tests::hostile::card(&format!("http://{}", asked.header("host").unwrap_or_default()));
-                require_scheme(&mut card, "tokens", bearer());
-                Script::json(200, &card)
-            }
-            _ => Script::whole(401, &[("WWW-Authenticate", "Bearer")], url.clone()),
-        })
-        .await
-    };
+    let closed = Hostile::agent_with(
+        |card, _| require_scheme(card, "tokens", bearer()),
+        |_| Script::whole(401, &[("WWW-Authenticate", "Bearer")], ""),
+    )
+    .await;
     let slow = Hostile::agent(|asked| with_task(asked, &task("TASK_STATE_WORKING"))).await;
     let nothing = Hostile::start(|_| Script::whole(404, &[], "")).await;
     let html = Hostile::start(|_| Script::whole(200, &[], "<html>")).await;
     let nobody = format!("http://{}", longhaul_tests::server::free_addr());
-    let (closed_url, slow_url, nothing_url, html_url) =
-        (closed_with_scheme.url(), slow.url(), nothing.url(), html.url());
+    let (closed_url, slow_url, nothing_url, html_url) = (closed.url(), slow.url(), nothing.url(), html.url());
     let cli = Cli::new();
     for (args, code) in [
         (&["send", "hello"][..], "A2ACLI_ERR_USAGE"),

@@ -32,7 +32,7 @@ async fn agent(flow: &'static str, good_for: u64, refusal: Option<&'static str>)
     let asked_for = std::sync::atomic::AtomicUsize::new(0);
     let given = std::sync::atomic::AtomicUsize::new(0);
     Hostile::start(move |asked| {
-        let url = format!("http://{}", asked.header("host").unwrap_or_default());
+        let url = asked.base();
         let token = |kind: &str| {
             let nth = given.fetch_add(1, std::sync::atomic::Ordering::Relaxed);
             let mut token = json!({"access_token": format!("tok{kind}{nth}"), "token_type": "Bearer", "expires_in": good_for});

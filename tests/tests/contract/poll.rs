@@ -5,7 +5,7 @@ use std::time::Duration;
 use longhaul_protocol::wire::Task;
 use longhaul_tests::hostile::{Script, Step, TASK_ID, item, reply, task};
 use longhaul_tests::{Hostile, Server, Store};
-use serde_json::json;
+use serde_json::{Value, json};
 
 use crate::agents::{names, operation, status_update, with_card, with_task};
 use crate::cli::Cli;
@@ -13,18 +13,13 @@ use crate::cli::Cli;
 /// An agent that answers each send with a task that works, and each GetTask with the next of these states; the last for ever.
 async fn asked_for(states: &'static [&'static str]) -> Hostile {
     let count = std::sync::atomic::AtomicUsize::new(0);
-    Hostile::start(move |asked| match operation(asked).as_str() {
+    let unstreamed = |card: &mut Value, _: &str| card["capabilities"]["streaming"] = json!(false);
+    Hostile::agent_with(unstreamed, move |asked| match operation(asked).as_str() {
         "GetTask" => {
             let nth = count.fetch_add(1, std::sync::atomic::Ordering::Relaxed).min(states.len() - 1);
             with_task(asked, &task(states[nth]))
         }
         "SendMessage" => with_task(asked, &task("TASK_STATE_WORKING")),
-        "" => {
-            let mut card =
-                longhaul_tests::hostile::card(&format!("http://{}", asked.header("host").unwrap_or_default()));
-            card["capabilities"]["streaming"] = json!(false);
-            Script::json(200, &card)
-        }
         _ => Script::whole(500, &[], ""),
     })
     .await

@@ -59,24 +59,15 @@ async fn a2acli_auth_004_service_parameters_are_as_secret() {
 
 #[tokio::test]
 async fn a2acli_auth_004_an_agent_that_repeats_a_credential_does_not_get_it_shown() {
-    let agent = with_card(|card, _| require_scheme(card, "it", bearer())).await;
-    let echoing = Hostile::start({
-        let card = longhaul_tests::steps::get(agent.addr(), longhaul_tests::hostile::CARD_PATH).await.json();
-        move |asked| match asked.path() {
-            longhaul_tests::hostile::CARD_PATH => {
-                let url = format!("http://{}", asked.header("host").unwrap_or_default());
-                let mut card = card.clone();
-                card["supportedInterfaces"] = longhaul_tests::hostile::card(&url)["supportedInterfaces"].clone();
-                Script::json(200, &card)
-            }
-            _ => {
-                let seen = asked.header("authorization").unwrap_or_default();
-                let error = json!({"code": -32001, "message": format!("no task for {seen}")});
-                let body = json!({"jsonrpc": "2.0", "id": asked.rpc_id(), "error": error});
-                Script::whole(200, &[("Content-Type", "application/json"), ("X-Seen", seen)], body.to_string())
-            }
-        }
-    })
+    let echoing = Hostile::agent_with(
+        |card, _| require_scheme(card, "it", bearer()),
+        |asked| {
+            let seen = asked.header("authorization").unwrap_or_default();
+            let error = json!({"code": -32001, "message": format!("no task for {seen}")});
+            let body = json!({"jsonrpc": "2.0", "id": asked.rpc_id(), "error": error});
+            Script::whole(200, &[("Content-Type", "application/json"), ("X-Seen", seen)], body.to_string())
+        },
+    )
     .await;
     let cli = Cli::of(&echoing.url()).with("A2ACLI_BEARER", SECRET);
     for loud in LOUD {

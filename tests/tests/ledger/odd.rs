@@ -6,23 +6,15 @@ use std::time::Duration;
 
 use longhaul_client::Client;
 use longhaul_client::ledger::{Delegation, Finding, LedgerError, RecoverOptions, StateKind, Update};
-use longhaul_tests::hostile::{self, Script, Step, TASK_ID, card, reply, task};
+use longhaul_tests::hostile::{self, Script, Step, TASK_ID, reply, task};
 use longhaul_tests::{Hostile, Server, Store, within};
 use serde_json::{Value, json};
 
 use crate::support::{ByCard, Kept, RECOVERY_MAX, say};
 
-/// The card of an agent that does not stream.
+/// An agent that does not stream.
 async fn polled(answer: impl Fn(&hostile::Asked) -> Script + Send + Sync + 'static) -> Hostile {
-    Hostile::start(move |asked| match asked.path() {
-        hostile::CARD_PATH => {
-            let mut card: Value = card(&format!("http://{}", asked.header("host").unwrap_or_default()));
-            card["capabilities"]["streaming"] = json!(false);
-            Script::json(200, &card)
-        }
-        _ => answer(asked),
-    })
-    .await
+    Hostile::agent_with(|card, _| card["capabilities"]["streaming"] = json!(false), answer).await
 }
 
 #[tokio::test]
@@ -133,22 +125,20 @@ async fn an_end_that_was_told_holds_where_the_agent_forgets_what_has_ended() {
 /// An agent that says that it tells repetitions, loses the first answer, and refuses the second attempt.
 async fn refuses_the_repetition(listed: bool) -> Hostile {
     let message = Arc::new(Mutex::new(Value::Null));
-    Hostile::start(move |asked| match (asked.path(), asked.rpc_method().as_str()) {
-        (hostile::CARD_PATH, _) => {
-            let mut card: Value = card(&format!("http://{}", asked.header("host").unwrap_or_default()));
-            card["capabilities"]["streaming"] = json!(false);
-            card["capabilities"]["extensions"] = json!([{"uri": longhaul_client::IDEMPOTENT_SEND}]);
-            Script::json(200, &card)
-        }
-        (_, "SendMessage") if message.lock().unwrap().is_null() => {
+    let change = |card: &mut Value, _: &str| {
+        card["capabilities"]["streaming"] = json!(false);
+        card["capabilities"]["extensions"] = json!([{"uri": longhaul_client::IDEMPOTENT_SEND}]);
+    };
+    Hostile::agent_with(change, move |asked| match asked.rpc_method().as_str() {
+        "SendMessage" if message.lock().unwrap().is_null() => {
             *message.lock().unwrap() = asked.json()["params"]["message"].clone();
             Script::new().then(Step::Close)
         }
-        (_, "SendMessage") => {
+        "SendMessage" => {
             let error = json!({"code": -32602, "message": "other content under this id"});
             Script::json(200, &json!({"jsonrpc": "2.0", "id": asked.rpc_id(), "error": error}))
         }
-        (_, "ListTasks") => {
+        "ListTasks" => {
             let mut task = task("TASK_STATE_COMPLETED");
             task["history"] = json!([message.lock().unwrap().clone()]);
             let tasks = if listed { vec![task] } else { Vec::new() };

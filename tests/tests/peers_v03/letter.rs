@@ -4,7 +4,7 @@ use longhaul_client::card::Binding;
 use longhaul_client::{Client, ClientError, Outcome};
 use longhaul_protocol::{ErrorCode, wire};
 use longhaul_tests::Hostile;
-use longhaul_tests::hostile::{Asked, CARD_PATH, REST_PATH, RPC_PATH, Script, TASK_ID, is_rpc, reply};
+use longhaul_tests::hostile::{Asked, REST_PATH, RPC_PATH, Script, TASK_ID, is_rpc, reply};
 use serde_json::{Value, json};
 
 use crate::client_support::{get, say};
@@ -12,11 +12,7 @@ use crate::old;
 
 /// An agent behind a card of v0.3, and clients of it over both bindings of HTTP.
 async fn agent(answer: impl Fn(&Asked) -> Script + Send + Sync + 'static) -> (Hostile, [Client; 2]) {
-    let hostile = Hostile::start(move |asked| match asked.path() {
-        CARD_PATH => Script::json(200, &card(&format!("http://{}", asked.header("host").unwrap_or_default()))),
-        _ => answer(asked),
-    })
-    .await;
+    let hostile = Hostile::agent_with(|new, url| *new = card(url), answer).await;
     let connect = async |binding| old(binding).connect(&hostile.card_url()).await.unwrap();
     let clients = [connect(Binding::JsonRpc).await, connect(Binding::HttpJson).await];
     (hostile, clients)
