@@ -14,7 +14,7 @@ use http::HeaderName;
 
 use crate::card::{Binding, Chosen, ProtocolVersion};
 use crate::error::ClientError;
-use crate::operation::{Opening, Operation};
+use crate::operation::{Opening, Operation, Reply as _};
 use crate::transport::Deadline;
 use exchange::Exchange;
 use said::Dialect;
@@ -74,6 +74,7 @@ async fn call_in<D: Dialect, O: Operation>(
         Binding::HttpJson => http_json::call(exchange, D::http_json(request, tenant)?, deadline).await?,
         Binding::Grpc => grpc::call::<D, O>(exchange, request.clone(), deadline).await?,
     };
+    reply.normalize();
     D::settle(request, &mut reply);
     Ok(reply)
 }

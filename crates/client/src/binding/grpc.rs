@@ -44,11 +44,8 @@ pub(crate) async fn call<D: Dialect, O: Operation>(
         timeout_at(deadline.at, said.answer).await.map_err(|_| deadline.passed(exchange.interface.to_owned()))?;
     match answer {
         Ok(answer) => {
-            let reply = answer.into_inner().map_err(|error| exchange.invalid(error.to_string()));
             exchange.log(&WireEvent::Answer { operation: exchange.operation, status: 0, body: b"" });
-            let mut reply = reply?;
-            reply.normalize();
-            Ok(reply)
+            answer.into_inner().map_err(|error| exchange.invalid(error.to_string()))
         }
         Err(status) => {
             let code = i64::from(i32::from(status.code()));

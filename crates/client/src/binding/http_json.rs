@@ -8,7 +8,6 @@ use super::exchange::{Exchange, Target};
 use super::said::HttpCall;
 use super::stream::{Framing, RawStream, Reading};
 use crate::error::ClientError;
-use crate::operation::Reply;
 use crate::transport::Deadline;
 
 /// What a path segment or a query value holds as it is.
@@ -85,20 +84,14 @@ impl Route {
 }
 
 /// Calls an operation.
-pub(crate) async fn call<R: Reply>(
-    exchange: &Exchange<'_>,
-    said: HttpCall<R>,
-    deadline: Deadline,
-) -> Result<R, ClientError> {
+pub(crate) async fn call<R>(exchange: &Exchange<'_>, said: HttpCall<R>, deadline: Deadline) -> Result<R, ClientError> {
     let url = said.route.url(exchange.interface, &said.tenant);
     let target = Target { method: said.route.method, url, kind: said.kind };
     let answer = exchange.whole(target, said.body, deadline).await?;
     if !answer.status.is_success() {
         return Err(answer.refused(exchange.interface, (said.error)(&answer.body, answer.status)));
     }
-    let mut reply = (said.answer)(&answer.body).map_err(|error| exchange.invalid(error.to_string()))?;
-    reply.normalize();
-    Ok(reply)
+    (said.answer)(&answer.body).map_err(|error| exchange.invalid(error.to_string()))
 }
 
 /// Opens a stream.

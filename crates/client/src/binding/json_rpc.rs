@@ -11,7 +11,6 @@ use super::exchange::{Exchange, Kind, Target};
 use super::said::{RpcCall, RpcError};
 use super::stream::{Framing, RawStream, Reading};
 use crate::error::{AgentError, ClientError};
-use crate::operation::Reply;
 use crate::transport::Deadline;
 
 /// The id of a request. Each has a connection, or a stream of one, to itself, so they need not differ much; but an answer that
@@ -85,11 +84,7 @@ pub(crate) fn open<'a>(json: &'a [u8], id: &str, read: RpcError) -> Result<Held<
 }
 
 /// Calls an operation.
-pub(crate) async fn call<R: Reply>(
-    exchange: &Exchange<'_>,
-    said: RpcCall<R>,
-    deadline: Deadline,
-) -> Result<R, ClientError> {
+pub(crate) async fn call<R>(exchange: &Exchange<'_>, said: RpcCall<R>, deadline: Deadline) -> Result<R, ClientError> {
     let id = new_id();
     let target = Target { method: Method::POST, url: exchange.interface.to_owned(), kind: Kind::Json };
     let answer = exchange.whole(target, body(said.method, &said.params, &id), deadline).await?;
@@ -99,11 +94,7 @@ pub(crate) async fn call<R: Reply>(
     }
     match held.map_err(|what| exchange.invalid(what))? {
         Held::Error(error) => Err(ClientError::Agent(error)),
-        Held::Result(result) => {
-            let mut reply = (said.result)(result).map_err(|error| exchange.invalid(error.to_string()))?;
-            reply.normalize();
-            Ok(reply)
-        }
+        Held::Result(result) => (said.result)(result).map_err(|error| exchange.invalid(error.to_string())),
     }
 }
 
