@@ -52,6 +52,18 @@ pub fn item(asked: &Asked, result: &Value) -> Value {
     }
 }
 
+/// The envelope of an error of JSON-RPC.
+#[must_use]
+pub fn rpc_error(asked: &Asked, code: i64, message: &str) -> Value {
+    json!({"jsonrpc": "2.0", "id": asked.rpc_id(), "error": {"code": code, "message": message}})
+}
+
+/// A change of status: the task now has this state, named with its prefix.
+#[must_use]
+pub fn status_update(state: &str) -> Value {
+    json!({"statusUpdate": {"taskId": TASK_ID, "contextId": CONTEXT_ID, "status": {"state": state}}})
+}
+
 /// The whole answer with this result, as a good server writes it.
 #[must_use]
 pub fn reply(asked: &Asked, result: &Value) -> Script {

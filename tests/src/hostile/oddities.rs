@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 
-use super::agent::{CONTEXT_ID, TASK_ID, item, reply, task};
+use super::agent::{CONTEXT_ID, TASK_ID, item, reply, status_update, task};
 use super::{Asked, Script};
 
 const UPDATES: [&str; 3] = ["héllo ", "€ and \u{1d11e}, ", "in lines:\nand\u{2028}done"];
@@ -11,19 +11,15 @@ const UPDATES: [&str; 3] = ["héllo ", "€ and \u{1d11e}, ", "in lines:\nand\u{
 /// two, three and four bytes; completed.
 #[must_use]
 pub fn items() -> Vec<Value> {
-    let mut items = vec![json!({"task": task("TASK_STATE_SUBMITTED")}), update("TASK_STATE_WORKING")];
+    let mut items = vec![json!({"task": task("TASK_STATE_SUBMITTED")}), status_update("TASK_STATE_WORKING")];
     for (index, text) in UPDATES.iter().enumerate() {
         let artifact = json!({"artifactId": "text", "parts": [{"text": text}]});
         let (append, last) = (index > 0, index + 1 == UPDATES.len());
         items.push(json!({"artifactUpdate": {"taskId": TASK_ID, "contextId": CONTEXT_ID, "artifact": artifact,
             "append": append, "lastChunk": last}}));
     }
-    items.push(update("TASK_STATE_COMPLETED"));
+    items.push(status_update("TASK_STATE_COMPLETED"));
     items
-}
-
-fn update(state: &str) -> Value {
-    json!({"statusUpdate": {"taskId": TASK_ID, "contextId": CONTEXT_ID, "status": {"state": state}}})
 }
 
 /// A good answer with the task in a state of this name, whatever it means. To a send, a get or a cancel.

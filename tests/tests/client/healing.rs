@@ -6,12 +6,12 @@ use longhaul_client::card::Binding;
 use longhaul_client::follow::{FollowOptions, Until};
 use longhaul_client::{Client, ClientError, TransportConfig};
 use longhaul_protocol::ErrorCode;
-use longhaul_tests::hostile::{Script, Step, TASK_ID};
+use longhaul_tests::hostile::{Script, Step, TASK_ID, rpc_error};
 use serde_json::{Value, json};
 use tokio::time::{Instant, timeout};
 
 use crate::scripted::{
-    HTTP, Scripted, Streams, chunk, found, numbered, refusal, rpc_error, snapshot, status, stream, told, words,
+    HTTP, Scripted, Streams, chunk, found, numbered, refusal, snapshot, status, stream, told, words,
 };
 use crate::stories::{hasty, options};
 use crate::support::{say, say_in};
@@ -102,7 +102,7 @@ async fn subscription_to_a_task_that_is_not_found_is_decided_by_the_task() {
 async fn error_as_the_only_event_of_a_subscription_is_a_refusal() {
     let agent = Scripted::start(Streams::Plain, |asked, operation, _| match operation {
         "SendStreamingMessage" => stream(asked, &[first("WORKING")]).then(Step::Close),
-        "SubscribeToTask" => Script::events().event(&rpc_error(asked, "it has ended", -32004)).end(),
+        "SubscribeToTask" => Script::events().event(&rpc_error(asked, -32004, "it has ended")).end(),
         _ => found(asked, &snapshot("FAILED", &[])),
     })
     .await;
@@ -113,7 +113,7 @@ async fn error_as_the_only_event_of_a_subscription_is_a_refusal() {
 #[tokio::test]
 async fn error_as_the_only_event_of_a_send_is_the_error() {
     let agent = Scripted::start(Streams::Plain, |asked, _, _| {
-        Script::events().event(&rpc_error(asked, "no such task", -32001)).end()
+        Script::events().event(&rpc_error(asked, -32001, "no such task")).end()
     })
     .await;
     let error = sent(&agent.client(HTTP[0]).await).await.unwrap_err();
@@ -125,7 +125,7 @@ async fn error_as_the_only_event_of_a_send_is_the_error() {
 async fn error_within_a_stream_is_no_end_of_the_task() {
     let agent = Scripted::start(Streams::Plain, |asked, operation, _| match operation {
         "SendStreamingMessage" => {
-            stream(asked, &[first("WORKING"), chunk("a")]).event(&rpc_error(asked, "the reader is slow", -32603)).end()
+            stream(asked, &[first("WORKING"), chunk("a")]).event(&rpc_error(asked, -32603, "the reader is slow")).end()
         }
         _ => stream(asked, &[whole("WORKING", &["a", "b"]), status("COMPLETED")]).end(),
     })

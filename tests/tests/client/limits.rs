@@ -6,11 +6,11 @@ use std::time::Duration;
 use longhaul_client::card::Binding;
 use longhaul_client::{TransportConfig, WireEvent, WireLog};
 
-use longhaul_tests::hostile::{Script, Step, item};
+use longhaul_tests::hostile::{Script, Step, item, rpc_error};
 use longhaul_tests::{Server, Store};
 use serde_json::json;
 
-use crate::scripted::{HTTP, Scripted, Streams, chunk, rpc_error, snapshot, status, stream, told, words};
+use crate::scripted::{HTTP, Scripted, Streams, chunk, snapshot, status, stream, told, words};
 use crate::stories::{collect, hasty, options, tell};
 use crate::support::say;
 
@@ -18,7 +18,7 @@ use crate::support::say;
 async fn agent_that_ends_a_stream_with_an_error_is_not_left_alone_for_a_day() {
     let agent = Scripted::start(Streams::Plain, |asked, operation, _| match operation {
         "SendStreamingMessage" => {
-            let mut error = rpc_error(asked, "come again tomorrow", -32603);
+            let mut error = rpc_error(asked, -32603, "come again tomorrow");
             error["error"]["data"] =
                 json!([{"@type": "type.googleapis.com/google.rpc.RetryInfo", "retryDelay": "86400s"}]);
             stream(asked, &[json!({"task": snapshot("WORKING", &[])}), chunk("a")]).event(&error).end()

@@ -7,7 +7,7 @@ use longhaul_client::card::Binding;
 use longhaul_client::follow::{Event, EventStream};
 use longhaul_client::{Client, ClientError};
 use longhaul_tests::asked::Asked;
-use longhaul_tests::hostile::{CONTEXT_ID, Hostile, Script, TASK_ID, item, reply, task};
+use longhaul_tests::hostile::{CONTEXT_ID, Hostile, Script, TASK_ID, item, reply, rpc_error, status_update, task};
 use serde_json::{Value, json};
 use tokio::time::Instant;
 
@@ -92,7 +92,7 @@ impl Scripted {
 
 /// A status update.
 pub fn status(state: &str) -> Value {
-    json!({"statusUpdate": {"taskId": TASK_ID, "contextId": CONTEXT_ID, "status": {"state": format!("TASK_STATE_{state}")}}})
+    status_update(&format!("TASK_STATE_{state}"))
 }
 
 /// A chunk of the one artifact.
@@ -128,14 +128,9 @@ pub fn refusal(asked: &Asked, reason: &str, rpc: i64, http: u16) -> Script {
     let info =
         json!([{"@type": "type.googleapis.com/google.rpc.ErrorInfo", "reason": reason, "domain": "a2a-protocol.org"}]);
     if longhaul_tests::hostile::is_rpc(asked) {
-        return Script::json(200, &rpc_error(asked, reason, rpc));
+        return Script::json(200, &rpc_error(asked, rpc, reason));
     }
     Script::json(http, &json!({"error": {"code": http, "message": reason, "details": info}}))
-}
-
-/// The envelope of an error.
-pub fn rpc_error(asked: &Asked, reason: &str, code: i64) -> Value {
-    json!({"jsonrpc": "2.0", "id": asked.rpc_id(), "error": {"code": code, "message": reason}})
 }
 
 /// The task as an answer to `GetTask`.

@@ -1,7 +1,7 @@
 //! Agents that answer by script, whatever the binding.
 
 use longhaul_tests::Hostile;
-use longhaul_tests::hostile::{Asked, CONTEXT_ID, REST_PATH, RPC_PATH, Script, TASK_ID, is_rpc, item, reply, task};
+use longhaul_tests::hostile::{Asked, REST_PATH, RPC_PATH, Script, is_rpc, item, reply, task};
 use serde_json::{Value, json};
 
 /// The operation that is asked for, by the protocol's name; empty when it is none.
@@ -52,11 +52,6 @@ pub fn task_with(state: &str, more: &Value) -> Value {
         task[name] = value.clone();
     }
     task
-}
-
-/// One event of a stream: the task now has this state.
-pub fn status_update(state: &str) -> Value {
-    json!({"statusUpdate": {"taskId": TASK_ID, "contextId": CONTEXT_ID, "status": {"state": state}}})
 }
 
 /// A stream of these items, and its end.

@@ -1,6 +1,6 @@
 //! Errors are for programs, the same over each binding, and agree with the exit code (§11.4, §11.6).
 
-use longhaul_tests::hostile::{CallFault, Script, TASK_ID, task};
+use longhaul_tests::hostile::{CallFault, Script, TASK_ID, rpc_error, task};
 use longhaul_tests::{Hostile, Server, Store};
 use serde_json::{Value, json};
 
@@ -45,11 +45,7 @@ async fn a2acli_out_004_each_error_of_the_protocol_keeps_its_name() {
         (-32008, "ExtensionSupportRequiredError"),
         (-32009, "VersionNotSupportedError"),
     ] {
-        let agent = Hostile::agent(move |asked| {
-            let error = json!({"code": code, "message": "as it was asked"});
-            Script::json(200, &json!({"jsonrpc": "2.0", "id": asked.rpc_id(), "error": error}))
-        })
-        .await;
+        let agent = Hostile::agent(move |asked| Script::json(200, &rpc_error(asked, code, "as it was asked"))).await;
         let done = Cli::of(&agent.url()).run(&["task", "get", TASK_ID, "-o", "json"]).await;
         let error = done.fails(1, name);
         assert_eq!((&error["message"], &error["a2aCode"]), (&json!("as it was asked"), &json!(code)));

@@ -3,11 +3,11 @@
 use std::collections::BTreeSet;
 
 use longhaul_protocol::wire::{SendMessageResponse, StreamResponse, Task};
-use longhaul_tests::hostile::{Gate, Script, Step, TASK_ID, item, task};
+use longhaul_tests::hostile::{Gate, Script, Step, TASK_ID, item, rpc_error, status_update, task};
 use longhaul_tests::{Hostile, Server, Store};
 use serde_json::{Value, json};
 
-use crate::agents::{operation, standing, status_update, task_with, with_task};
+use crate::agents::{operation, standing, task_with, with_task};
 use crate::cli::{Cli, message};
 
 async fn demo() -> (Server, Cli) {
@@ -132,14 +132,9 @@ async fn a2acli_out_003_error_that_ends_a_stream_is_its_last_line() {
     let agent = Hostile::agent(|asked| match operation(asked).as_str() {
         "SendStreamingMessage" => {
             let begin = item(asked, &json!({"task": task("TASK_STATE_WORKING")}));
-            let error =
-                json!({"jsonrpc": "2.0", "id": asked.rpc_id(), "error": {"code": -32001, "message": "it is gone"}});
-            Script::events().event(&begin).event(&error).end()
+            Script::events().event(&begin).event(&rpc_error(asked, -32001, "it is gone")).end()
         }
-        _ => Script::json(
-            200,
-            &json!({"jsonrpc": "2.0", "id": asked.rpc_id(), "error": {"code": -32001, "message": "it is gone"}}),
-        ),
+        _ => Script::json(200, &rpc_error(asked, -32001, "it is gone")),
     })
     .await;
     let done = Cli::of(&agent.url()).run(&["send", "hello", "-o", "json", "--stream", "--timeout", "20s"]).await;

@@ -1,8 +1,8 @@
 //! No credential is ever written where diagnostics go (§12.1).
 
-use longhaul_tests::hostile::{Script, task};
+use longhaul_tests::hostile::{Script, rpc_error, task};
 use longhaul_tests::{Hostile, Server, Store};
-use serde_json::{Value, json};
+use serde_json::Value;
 
 use crate::agents::{api_key, bearer, operations, require_scheme, with_card, with_task};
 use crate::cli::Cli;
@@ -63,8 +63,7 @@ async fn a2acli_auth_004_an_agent_that_repeats_a_credential_does_not_get_it_show
         |card, _| require_scheme(card, "it", bearer()),
         |asked| {
             let seen = asked.header("authorization").unwrap_or_default();
-            let error = json!({"code": -32001, "message": format!("no task for {seen}")});
-            let body = json!({"jsonrpc": "2.0", "id": asked.rpc_id(), "error": error});
+            let body = rpc_error(asked, -32001, &format!("no task for {seen}"));
             Script::whole(200, &[("Content-Type", "application/json"), ("X-Seen", seen)], body.to_string())
         },
     )

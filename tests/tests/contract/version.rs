@@ -1,6 +1,6 @@
 //! Which version of the protocol is spoken, and what is asked of the card first (§13.2, §13.3).
 
-use longhaul_tests::hostile::{Script, TASK_ID};
+use longhaul_tests::hostile::{Script, TASK_ID, rpc_error};
 use longhaul_tests::{Hostile, Server, Store};
 use serde_json::json;
 
@@ -79,11 +79,7 @@ async fn a2acli_ver_001_the_caller_may_say_which() {
 
 #[tokio::test]
 async fn a2acli_ver_001_a_refused_version_is_said_and_not_worked_around() {
-    let agent = Hostile::agent(|asked| {
-        let error = json!({"code": -32009, "message": "only 1.7 is spoken here"});
-        Script::json(200, &json!({"jsonrpc": "2.0", "id": asked.rpc_id(), "error": error}))
-    })
-    .await;
+    let agent = Hostile::agent(|asked| Script::json(200, &rpc_error(asked, -32009, "only 1.7 is spoken here"))).await;
     let done = Cli::of(&agent.url()).run(&["send", "hello", "-o", "json"]).await;
     let error = done.fails(1, "VersionNotSupportedError");
     assert_eq!((error["message"].as_str(), signaled(&agent).len()), (Some("only 1.7 is spoken here"), 1));
@@ -117,11 +113,7 @@ async fn a2acli_ver_002_an_extension_that_is_not_supported_is_not_pretended() {
     for asked in operations(&agent) {
         assert!(!asked.header("a2a-extensions").unwrap_or_default().contains("telepathy"), "{}", done.told());
     }
-    let refusing = Hostile::agent(|asked| {
-        let error = json!({"code": -32008, "message": "telepathy is required"});
-        Script::json(200, &json!({"jsonrpc": "2.0", "id": asked.rpc_id(), "error": error}))
-    })
-    .await;
+    let refusing = Hostile::agent(|asked| Script::json(200, &rpc_error(asked, -32008, "telepathy is required"))).await;
     let done = Cli::of(&refusing.url()).run(&["send", "hello", "-o", "json"]).await;
     done.fails(1, "ExtensionSupportRequiredError");
 }

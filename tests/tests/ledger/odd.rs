@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use longhaul_client::Client;
 use longhaul_client::ledger::{Delegation, Finding, LedgerError, RecoverOptions, StateKind, Update};
-use longhaul_tests::hostile::{self, Script, Step, TASK_ID, reply, task};
+use longhaul_tests::hostile::{self, Script, Step, reply, task};
 use longhaul_tests::{Hostile, Server, Store, within};
 use serde_json::{Value, json};
 
@@ -88,10 +88,7 @@ async fn an_agent_that_lists_without_end_is_not_read_without_end() {
 async fn an_agent_that_lists_nothing_leaves_a_lost_answer_uncertain() {
     let agent = polled(|asked| match asked.rpc_method().as_str() {
         "SendMessage" => Script::new().then(Step::Close),
-        _ => {
-            let error = json!({"code": -32601, "message": "no such method"});
-            Script::json(200, &json!({"jsonrpc": "2.0", "id": asked.rpc_id(), "error": error}))
-        }
+        _ => Script::json(200, &hostile::rpc_error(asked, -32601, "no such method")),
     })
     .await;
     let kept = Kept::new().await;
@@ -103,18 +100,11 @@ async fn an_agent_that_lists_nothing_leaves_a_lost_answer_uncertain() {
 #[tokio::test]
 async fn an_end_that_was_told_holds_where_the_agent_forgets_what_has_ended() {
     let agent = Hostile::agent(|asked| match asked.rpc_method().as_str() {
-        "SendStreamingMessage" => {
-            let status = json!({"taskId": TASK_ID, "contextId": hostile::CONTEXT_ID,
-                "status": {"state": "TASK_STATE_COMPLETED"}});
-            Script::events()
-                .event(&hostile::item(asked, &json!({"task": task("TASK_STATE_WORKING")})))
-                .event(&hostile::item(asked, &json!({"statusUpdate": status})))
-                .end()
-        }
-        _ => {
-            let error = json!({"code": -32001, "message": "no such task"});
-            Script::json(200, &json!({"jsonrpc": "2.0", "id": asked.rpc_id(), "error": error}))
-        }
+        "SendStreamingMessage" => Script::events()
+            .event(&hostile::item(asked, &json!({"task": task("TASK_STATE_WORKING")})))
+            .event(&hostile::item(asked, &hostile::status_update("TASK_STATE_COMPLETED")))
+            .end(),
+        _ => Script::json(200, &hostile::rpc_error(asked, -32001, "no such task")),
     })
     .await;
     let kept = Kept::new().await;
@@ -134,10 +124,7 @@ async fn refuses_the_repetition(listed: bool) -> Hostile {
             *message.lock().unwrap() = asked.json()["params"]["message"].clone();
             Script::new().then(Step::Close)
         }
-        "SendMessage" => {
-            let error = json!({"code": -32602, "message": "other content under this id"});
-            Script::json(200, &json!({"jsonrpc": "2.0", "id": asked.rpc_id(), "error": error}))
-        }
+        "SendMessage" => Script::json(200, &hostile::rpc_error(asked, -32602, "other content under this id")),
         "ListTasks" => {
             let mut task = task("TASK_STATE_COMPLETED");
             task["history"] = json!([message.lock().unwrap().clone()]);
