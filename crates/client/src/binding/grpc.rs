@@ -71,7 +71,8 @@ fn log_request(exchange: &Exchange<'_>, body: &[u8]) {
 }
 
 fn clients(exchange: &Exchange<'_>, bytes_max: usize) -> Result<GrpcClients, ClientError> {
-    let origin: Uri = origin(exchange.interface).parse().map_err(|error| ClientError::Invalid {
+    // The path of a method goes behind the URL's own.
+    let origin: Uri = exchange.interface.trim_end_matches('/').parse().map_err(|error| ClientError::Invalid {
         field: "the interface's URL".to_owned(),
         problem: format!("{:?} is none for gRPC: {error}", exchange.interface),
     })?;
@@ -81,24 +82,6 @@ fn clients(exchange: &Exchange<'_>, bytes_max: usize) -> Result<GrpcClients, Cli
     let a2a_v0_3 = v0_3::Client::with_origin(http.clone(), origin.clone()).max_decoding_message_size(bytes_max);
     let artifact = ArtifactServiceClient::with_origin(http, origin).max_decoding_message_size(bytes_max);
     Ok(GrpcClients { a2a, a2a_v0_3, artifact })
-}
-
-/// A card names a gRPC interface as `host:port`, or as a URL. What has no scheme is taken to be encrypted unless it is this
-/// machine.
-fn origin(interface: &str) -> String {
-    let Some((scheme, rest)) = interface.split_once("://") else {
-        let host = interface.rsplit_once(':').map_or(interface, |(host, _)| host);
-        let bare = host.trim_start_matches('[').trim_end_matches(']');
-        let is_here =
-            bare == "localhost" || bare.parse::<std::net::IpAddr>().is_ok_and(|address| address.is_loopback());
-        return format!("{}://{interface}", if is_here { "http" } else { "https" });
-    };
-    let scheme = match scheme {
-        "grpc" => "http",
-        "grpcs" => "https",
-        other => other,
-    };
-    format!("{scheme}://{}", rest.trim_end_matches('/'))
 }
 
 /// The request with its metadata, and the time that is left as the server's own deadline where `deadline` is for all of it.
@@ -243,19 +226,4 @@ fn read(
     }
     payload.normalize();
     Ok(RawItem { id, payload })
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn an_interface_of_grpc_is_a_host_and_a_port_or_a_url() {
-        assert_eq!(origin("127.0.0.1:50051"), "http://127.0.0.1:50051");
-        assert_eq!(origin("[::1]:50051"), "http://[::1]:50051");
-        assert_eq!(origin("localhost:50051"), "http://localhost:50051");
-        assert_eq!(origin("agent.example:443"), "https://agent.example:443");
-        assert_eq!(origin("http://h:1/"), "http://h:1");
-        assert_eq!(origin("grpcs://h:1"), "https://h:1");
-    }
 }

@@ -102,6 +102,11 @@ fn the_address_of_a_grpc_server_becomes_a_url() {
         ("http://[::1]:4100",           "[::1]:4100",                 "http://[::1]:4100/"),
         ("http://[::1]:4100",           "grpc://localhost:4100",      "http://localhost:4100/"),
         ("",                            "127.0.0.1:4100",             "http://127.0.0.1:4100/"),
+        ("",                            "[::1]:50051",                "http://[::1]:50051/"),
+        ("",                            "localhost:50051",            "http://localhost:50051/"),
+        ("",                            "agent.example:443",          "https://agent.example/"),
+        ("",                            "http://h:1/",                "http://h:1/"),
+        ("",                            "grpcs://h:1",                "https://h:1/"),
         ("",                            "10.0.0.1:4100",              "https://10.0.0.1:4100/"),
     ];
     for (from, declared, called) in cases {
