@@ -30,7 +30,8 @@ use tokio::task::JoinSet;
 use crate::asked;
 pub use crate::asked::Asked;
 pub use agent::{
-    CARD_PATH, CONTEXT_ID, REST_PATH, RPC_PATH, TASK_ID, card, is_rpc, item, reply, rpc_error, status_update, task,
+    CARD_PATH, CONTEXT_ID, REST_PATH, RPC_PATH, TASK_ID, card, is_rpc, item, operation, reply, rpc_error,
+    status_update, task,
 };
 pub use cards::{CardFault, INSIDE, NOT_HTTP, card_at};
 pub use faults::{CallFault, StreamFault};

@@ -43,6 +43,27 @@ pub fn is_rpc(asked: &Asked) -> bool {
     asked.path() == RPC_PATH
 }
 
+/// The operation that is asked for, by the protocol's name; empty when it is none.
+#[must_use]
+pub fn operation(asked: &Asked) -> String {
+    if asked.method == "POST" && !asked.rpc_method().is_empty() {
+        return asked.rpc_method();
+    }
+    let (path, get) = (asked.path(), asked.method == "GET");
+    let name = match path {
+        path if path.ends_with("/message:send") => "SendMessage",
+        path if path.ends_with("/message:stream") => "SendStreamingMessage",
+        path if path.ends_with(":cancel") => "CancelTask",
+        path if path.ends_with(":subscribe") => "SubscribeToTask",
+        path if path.ends_with("/extendedAgentCard") => "GetExtendedAgentCard",
+        path if path.contains("/pushNotificationConfigs") => "PushConfig",
+        path if path.ends_with("/tasks") && get => "ListTasks",
+        path if path.contains("/tasks/") && get => "GetTask",
+        _ => "",
+    };
+    name.to_owned()
+}
+
 /// The result in the form of the request's binding: in JSON-RPC with the envelope and the request's id.
 #[must_use]
 pub fn item(asked: &Asked, result: &Value) -> Value {
@@ -73,8 +94,7 @@ pub fn reply(asked: &Asked, result: &Value) -> Script {
 
 /// The result of a good answer: the task, completed, in the shape that the operation has.
 pub(super) fn result(asked: &Asked, state: &str) -> Value {
-    let sends = asked.rpc_method() == "SendMessage" || asked.path().ends_with("/message:send");
-    match sends {
+    match operation(asked) == "SendMessage" {
         true => json!({"task": task(state)}),
         false => task(state),
     }

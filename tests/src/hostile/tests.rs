@@ -163,3 +163,14 @@ async fn card_at_has_one_interface_there() {
     assert_eq!(card["supportedInterfaces"][0]["url"], "http://169.254.169.254/latest/meta-data/");
     assert_eq!(ask(&hostile, &Request::get("/")).await.unwrap().status, 204);
 }
+
+#[test]
+fn operations_are_told_apart() {
+    let asked = |target: &str| {
+        let (method, target) = ("GET".to_owned(), target.to_owned());
+        operation(&Asked { method, target, ..Asked::default() })
+    };
+    assert_eq!(asked("/rest/message:stream"), "SendStreamingMessage");
+    assert_eq!(asked("/rest/tasks/a:subscribe"), "SubscribeToTask");
+    assert_eq!(asked("/rest/tasks/a"), "GetTask");
+}

@@ -225,8 +225,11 @@ async fn agent_without_streams_is_asked_for_the_task() {
         let events = client.send_streaming_message(say("x"), until_end).unwrap();
         let expected = ["task SUBMITTED", "a", "WORKING", "b", "INPUT_REQUIRED", "COMPLETED"];
         assert_eq!(told(events).await.unwrap(), expected, "{binding}");
-        let sends =
-            agent.hostile.asked().into_iter().filter(|asked| crate::scripted::operation(asked) == "SendMessage");
+        let sends = agent
+            .hostile
+            .asked()
+            .into_iter()
+            .filter(|asked| longhaul_tests::hostile::operation(asked) == "SendMessage");
         let sends: Vec<_> = sends.map(|asked| String::from_utf8(asked.body).unwrap()).collect();
         assert!(sends.len() == 1 && sends[0].contains("\"returnImmediately\":true"), "{sends:?}");
     }

@@ -13,7 +13,7 @@ use serde_json::{Value, json};
 use tokio::time::{Instant, timeout};
 
 use crate::memory::{open_files, resident_bytes};
-use crate::scripted::{HTTP, Scripted, Streams, found, operation, snapshot, words};
+use crate::scripted::{HTTP, Scripted, Streams, found, snapshot, words};
 use crate::stories::{collect, hasty, options, shown};
 use crate::support::{BINDINGS, builder, get, say, say_in};
 
@@ -396,12 +396,4 @@ async fn streams_that_are_dropped_leave_nothing_behind() {
     println!("{STREAMS} streams in {:.1?}: {growth} bytes more here, {server_growth} there", begun.elapsed());
     assert!(growth < 8 * 1024 * 1024, "{growth} bytes more");
     assert!(server_growth < 16 * 1024 * 1024, "{server_growth} bytes more at the server");
-}
-
-#[test]
-fn operations_of_the_scripts_are_told_apart() {
-    let asked = |target: &str| longhaul_tests::asked::Asked { target: target.to_owned(), ..Default::default() };
-    assert_eq!(operation(&asked("/rest/message:stream")), "SendStreamingMessage");
-    assert_eq!(operation(&asked("/rest/tasks/a:subscribe")), "SubscribeToTask");
-    assert_eq!(operation(&asked("/rest/tasks/a")), "GetTask");
 }

@@ -7,7 +7,9 @@ use longhaul_client::card::Binding;
 use longhaul_client::follow::{Event, EventStream};
 use longhaul_client::{Client, ClientError};
 use longhaul_tests::asked::Asked;
-use longhaul_tests::hostile::{CONTEXT_ID, Hostile, Script, TASK_ID, item, reply, rpc_error, status_update, task};
+use longhaul_tests::hostile::{
+    CONTEXT_ID, Hostile, Script, TASK_ID, item, operation, reply, rpc_error, status_update, task,
+};
 use serde_json::{Value, json};
 use tokio::time::Instant;
 
@@ -28,19 +30,6 @@ pub enum Streams {
     None,
     Plain,
     Numbered,
-}
-
-/// Which operation a request is.
-pub fn operation(asked: &Asked) -> String {
-    let rest = || match asked.path() {
-        path if path.ends_with("/message:stream") => "SendStreamingMessage",
-        path if path.ends_with("/message:send") => "SendMessage",
-        path if path.ends_with(":subscribe") => "SubscribeToTask",
-        path if path.ends_with(":cancel") => "CancelTask",
-        _ => "GetTask",
-    };
-    let rpc = asked.rpc_method();
-    if rpc.is_empty() { rest().to_owned() } else { rpc }
 }
 
 impl Scripted {

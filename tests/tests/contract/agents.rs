@@ -1,28 +1,8 @@
 //! Agents that answer by script, whatever the binding.
 
 use longhaul_tests::Hostile;
-use longhaul_tests::hostile::{Asked, REST_PATH, RPC_PATH, Script, is_rpc, item, reply, task};
+use longhaul_tests::hostile::{Asked, REST_PATH, RPC_PATH, Script, is_rpc, item, operation, reply, task};
 use serde_json::{Value, json};
-
-/// The operation that is asked for, by the protocol's name; empty when it is none.
-pub fn operation(asked: &Asked) -> String {
-    if asked.method == "POST" && !asked.rpc_method().is_empty() {
-        return asked.rpc_method();
-    }
-    let (path, get) = (asked.path(), asked.method == "GET");
-    let name = match path {
-        path if path.ends_with("/message:send") => "SendMessage",
-        path if path.ends_with("/message:stream") => "SendStreamingMessage",
-        path if path.ends_with(":cancel") => "CancelTask",
-        path if path.ends_with(":subscribe") => "SubscribeToTask",
-        path if path.ends_with("/extendedAgentCard") => "GetExtendedAgentCard",
-        path if path.contains("/pushNotificationConfigs") => "PushConfig",
-        path if path.ends_with("/tasks") && get => "ListTasks",
-        path if path.contains("/tasks/") && get => "GetTask",
-        _ => "",
-    };
-    name.to_owned()
-}
 
 /// The parameters of a request: the body in HTTP+JSON, `params` in JSON-RPC.
 pub fn params(asked: &Asked) -> Value {

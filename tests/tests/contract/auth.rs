@@ -1,10 +1,10 @@
 //! Credentials that need no prompt (§12.1).
 
 use longhaul_tests::Hostile;
-use longhaul_tests::hostile::{Script, TASK_ID};
+use longhaul_tests::hostile::{Script, TASK_ID, operation};
 use serde_json::Value;
 
-use crate::agents::{api_key, bearer, operation, operations, require_scheme, with_card};
+use crate::agents::{api_key, bearer, operations, require_scheme, with_card};
 use crate::cli::Cli;
 
 async fn with_scheme(scheme: Value) -> Hostile {

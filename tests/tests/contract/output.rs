@@ -3,11 +3,11 @@
 use std::collections::BTreeSet;
 
 use longhaul_protocol::wire::{SendMessageResponse, StreamResponse, Task};
-use longhaul_tests::hostile::{Gate, Script, Step, TASK_ID, item, rpc_error, status_update, task};
+use longhaul_tests::hostile::{Gate, Script, Step, TASK_ID, item, operation, rpc_error, status_update, task};
 use longhaul_tests::{Hostile, Server, Store};
 use serde_json::{Value, json};
 
-use crate::agents::{operation, standing, task_with, with_task};
+use crate::agents::{standing, task_with, with_task};
 use crate::cli::{Cli, message};
 
 async fn demo() -> (Server, Cli) {

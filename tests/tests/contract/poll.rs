@@ -3,11 +3,11 @@
 use std::time::Duration;
 
 use longhaul_protocol::wire::Task;
-use longhaul_tests::hostile::{Script, Step, TASK_ID, item, reply, status_update, task};
+use longhaul_tests::hostile::{Script, Step, TASK_ID, item, operation, reply, status_update, task};
 use longhaul_tests::{Hostile, Server, Store};
 use serde_json::{Value, json};
 
-use crate::agents::{names, operation, with_card, with_task};
+use crate::agents::{names, with_card, with_task};
 use crate::cli::Cli;
 
 /// An agent that answers each send with a task that works, and each GetTask with the next of these states; the last for ever.

@@ -1,11 +1,11 @@
 //! `send` (§10.2): how a message starts work, waits for it, and follows it.
 
 use longhaul_protocol::wire::{SendMessageResponse, StreamResponse};
-use longhaul_tests::hostile::{TASK_ID, reply, status_update, task};
+use longhaul_tests::hostile::{TASK_ID, operation, reply, status_update, task};
 use longhaul_tests::{Hostile, PATIENCE, Server, Store, steps};
 use serde_json::json;
 
-use crate::agents::{names, operation, operations, params, stream, with_card, with_task};
+use crate::agents::{names, operations, params, stream, with_card, with_task};
 use crate::cli::{Cli, message};
 
 async fn demo() -> (Server, Cli) {

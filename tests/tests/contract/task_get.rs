@@ -3,11 +3,11 @@
 use std::time::Duration;
 
 use longhaul_protocol::wire::{StreamResponse, Task};
-use longhaul_tests::hostile::{Script, TASK_ID, item, status_update, task};
+use longhaul_tests::hostile::{Script, TASK_ID, item, operation, status_update, task};
 use longhaul_tests::{Binding, Client, Hostile, Operation, Server, Store, steps};
 use serde_json::json;
 
-use crate::agents::{names, operation, operations, params, stream, with_task};
+use crate::agents::{names, operations, params, stream, with_task};
 use crate::cli::{Cli, message};
 
 async fn demo() -> (Server, Cli) {
