@@ -83,15 +83,16 @@ async fn call_in<D: Dialect, O: Operation>(
 pub(crate) async fn open(
     chosen: &Chosen,
     exchange: Exchange<'_>,
-    opening: &Opening,
+    opening: Opening,
     tenant: &str,
     deadline: Deadline,
 ) -> Result<RawStream, ClientError> {
     match Spoken::of(chosen) {
         Spoken::Current => open_in::<V1_0>(chosen.binding, exchange, opening, tenant, deadline).await,
         Spoken::Old => {
+            let wants_no_history = opening.wants_no_history();
             let stream = open_in::<V0_3>(chosen.binding, exchange, opening, tenant, deadline).await?;
-            Ok(if opening.wants_no_history() { stream.without_history() } else { stream })
+            Ok(if wants_no_history { stream.without_history() } else { stream })
         }
     }
 }
@@ -99,13 +100,13 @@ pub(crate) async fn open(
 async fn open_in<D: Dialect>(
     binding: Binding,
     exchange: Exchange<'_>,
-    opening: &Opening,
+    opening: Opening,
     tenant: &str,
     deadline: Deadline,
 ) -> Result<RawStream, ClientError> {
     match binding {
         Binding::JsonRpc => json_rpc::open_stream(exchange, D::json_rpc_stream(opening), deadline).await,
         Binding::HttpJson => http_json::open_stream(exchange, D::http_json_stream(opening, tenant), deadline).await,
-        Binding::Grpc => grpc::open_stream::<D>(exchange, opening.clone(), deadline).await,
+        Binding::Grpc => grpc::open_stream::<D>(exchange, opening, deadline).await,
     }
 }

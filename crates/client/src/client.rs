@@ -360,7 +360,7 @@ impl Client {
             let transport = self.inner.transport.for_stream();
             let exchange = self.exchange(&transport, operation, attempts_before, last_event_id).await?;
             let deadline = Deadline::after(self.opening_timeout(&opening));
-            binding::open(&self.inner.chosen, exchange, &opening, &tenant, deadline).await
+            binding::open(&self.inner.chosen, exchange, opening, &tenant, deadline).await
         };
         let opened = opened.await;
         self.after(operation, opened.as_ref().err()).await;

@@ -90,9 +90,9 @@ pub(crate) trait Dialect {
     /// What the version's servers leave for the client to do about an answer.
     fn settle<O: Operation>(request: &O, reply: &mut O::Reply);
 
-    fn json_rpc_stream(opening: &Opening) -> RpcCall<wire::StreamResponse>;
+    fn json_rpc_stream(opening: Opening) -> RpcCall<wire::StreamResponse>;
 
-    fn http_json_stream(opening: &Opening, tenant: &str) -> HttpCall<wire::StreamResponse>;
+    fn http_json_stream(opening: Opening, tenant: &str) -> HttpCall<wire::StreamResponse>;
 
     fn grpc_stream(clients: GrpcClients, opening: Request<Opening>) -> GrpcCall<GrpcStream>;
 }

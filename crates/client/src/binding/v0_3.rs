@@ -47,12 +47,12 @@ impl Dialect for V0_3 {
         }
     }
 
-    fn json_rpc_stream(opening: &Opening) -> RpcCall<wire::StreamResponse> {
-        json_rpc::stream(opening.clone())
+    fn json_rpc_stream(opening: Opening) -> RpcCall<wire::StreamResponse> {
+        json_rpc::stream(opening)
     }
 
-    fn http_json_stream(opening: &Opening, _: &str) -> HttpCall<wire::StreamResponse> {
-        http_json::stream(opening.clone())
+    fn http_json_stream(opening: Opening, _: &str) -> HttpCall<wire::StreamResponse> {
+        http_json::stream(opening)
     }
 
     fn grpc_stream(clients: GrpcClients, opening: Request<Opening>) -> GrpcCall<GrpcStream> {

@@ -44,7 +44,7 @@ impl Dialect for V1_0 {
 
     fn settle<O: Operation>(_: &O, _: &mut O::Reply) {}
 
-    fn json_rpc_stream(opening: &Opening) -> RpcCall<wire::StreamResponse> {
+    fn json_rpc_stream(opening: Opening) -> RpcCall<wire::StreamResponse> {
         RpcCall {
             method: opening.name(),
             params: opening.json(),
@@ -53,7 +53,7 @@ impl Dialect for V1_0 {
         }
     }
 
-    fn http_json_stream(opening: &Opening, tenant: &str) -> HttpCall<wire::StreamResponse> {
+    fn http_json_stream(opening: Opening, tenant: &str) -> HttpCall<wire::StreamResponse> {
         let route = opening.route();
         let body = if route.has_body() { opening.json() } else { Bytes::new() };
         let (answer, error) = (wire::StreamResponse::from_json, details::from_status_json);
