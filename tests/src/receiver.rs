@@ -10,9 +10,11 @@ use http::{HeaderMap, HeaderName, HeaderValue, StatusCode};
 use longhaul_client::push::{Expectations, Order, Receiver, SigningSecret};
 use longhaul_protocol::Timestamp;
 use serde_json::{Value, json};
-use tokio::io::{AsyncBufReadExt as _, AsyncReadExt as _, AsyncWriteExt as _, BufReader};
+use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _, BufReader};
 use tokio::net::{TcpListener, TcpStream};
 use tokio::task::JoinHandle;
+
+use crate::asked::{self, Asked};
 
 /// What requests are signed with in these tests.
 pub const SIGNING: &str = "whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw";
@@ -206,6 +208,18 @@ struct Request {
     body: Vec<u8>,
 }
 
+impl From<Asked> for Request {
+    fn from(asked: Asked) -> Self {
+        let name = asked.target.trim_start_matches('/').to_owned();
+        let mut headers = HeaderMap::new();
+        for (name, value) in asked.headers {
+            let name = HeaderName::try_from(name).expect("a header's name");
+            headers.append(name, HeaderValue::try_from(value).expect("a header's value"));
+        }
+        Self { name, headers, body: asked.body }
+    }
+}
+
 #[expect(clippy::disallowed_methods, reason = "a connection ends with its peer, or with the test")]
 async fn accept(listener: TcpListener, shared: Arc<Shared>) {
     while let Ok((stream, _)) = listener.accept().await {
@@ -219,7 +233,7 @@ async fn accept(listener: TcpListener, shared: Arc<Shared>) {
 
 async fn serve(stream: TcpStream, shared: &Shared) -> std::io::Result<()> {
     let mut stream = BufReader::new(stream);
-    while let Some(request) = read(&mut stream).await? {
+    while let Some(request) = asked::read(&mut stream).await?.map(Request::from) {
         let reply = shared.reply(&request);
         let takes = !matches!(reply, Reply::Status(..) | Reply::Hang | Reply::Close | Reply::DripHead);
         let status = if takes { shared.take(&request) } else { StatusCode::OK };
@@ -260,24 +274,4 @@ async fn drip(stream: &mut BufReader<TcpStream>, head: &str) -> std::io::Result<
         stream.write_all(b"a").await?;
         tokio::time::sleep(Duration::from_millis(50)).await;
     }
-}
-
-async fn read(stream: &mut BufReader<TcpStream>) -> std::io::Result<Option<Request>> {
-    let mut line = String::new();
-    if stream.read_line(&mut line).await? == 0 {
-        return Ok(None);
-    }
-    let name = line.split(' ').nth(1).unwrap_or_default().trim_start_matches('/').to_owned();
-    let mut headers = HeaderMap::new();
-    loop {
-        line.clear();
-        stream.read_line(&mut line).await?;
-        let Some((name, value)) = line.trim_end().split_once(':') else { break };
-        let name = HeaderName::try_from(name).expect("a header's name");
-        headers.append(name, HeaderValue::try_from(value.trim()).expect("a header's value"));
-    }
-    let length = headers.get("content-length").and_then(|length| length.to_str().ok()?.parse().ok()).unwrap_or(0);
-    let mut body = vec![0; length];
-    stream.read_exact(&mut body).await?;
-    Ok(Some(Request { name, headers, body }))
 }
