@@ -32,7 +32,6 @@ pub const IDEMPOTENT_SEND: &str = "urn:longhaul:ext:idempotent-send:v1";
 /// The extension by which an agent says that its streams can be resumed after any event.
 pub const STREAM_RESUME: &str = "urn:longhaul:ext:stream-resume:v1";
 
-const VERSION_HEADER: HeaderName = HeaderName::from_static("a2a-version");
 const LAST_EVENT_ID_HEADER: HeaderName = HeaderName::from_static("last-event-id");
 /// The longest id of an event that is sent back, in bytes: servers refuse requests whose headers are large.
 pub(crate) const EVENT_ID_BYTES_MAX: usize = 2048;
@@ -53,6 +52,8 @@ pub struct Client {
 struct Inner {
     document: Arc<CardDocument>,
     chosen: Chosen,
+    /// What each call says in its headers about itself: the version, and the extensions that it asks for.
+    own_headers: HeaderMap,
     transport: Transport,
     options: Options,
 }
@@ -63,10 +64,8 @@ struct Options {
     timeout: Duration,
     blocking_timeout: Duration,
     retry: RetryPolicy,
-    version: HeaderValue,
     /// Headers of each call, all of which are taken to hold secrets.
     headers: HeaderMap,
-    extensions: Vec<String>,
     credentials: Option<Arc<dyn CredentialSource>>,
     interceptors: Vec<Arc<dyn Interceptor>>,
     log: Option<Arc<dyn WireLog>>,
@@ -403,7 +402,7 @@ impl Client {
         attempts_before: u32,
         last_event_id: Option<&str>,
     ) -> Result<Exchange<'a>, ClientError> {
-        let Inner { document, chosen, options, .. } = &*self.inner;
+        let Inner { document, chosen, own_headers, options, .. } = &*self.inner;
         let attached = match &options.credentials {
             Some(source) if chosen.credentials == Credentials::Sent => {
                 let attaching = credentials::attach(document.card(), source.as_ref());
@@ -420,9 +419,8 @@ impl Client {
             Credentials::Withheld => HeaderMap::new(),
         };
         headers.extend(attached.headers);
-        headers.insert(VERSION_HEADER, options.version.clone());
-        if let Ok(extensions) = HeaderValue::try_from(options.extensions.join(", ")) {
-            headers.insert(Spoken::of(chosen).extensions_header(), extensions);
+        for (name, value) in own_headers {
+            headers.insert(name.clone(), value.clone());
         }
         if let Some(id) = last_event_id.and_then(event_id_header) {
             headers.insert(LAST_EVENT_ID_HEADER, id);
@@ -432,8 +430,7 @@ impl Client {
             interceptor.before(&mut call).await?;
         }
         // Whatever is not the client's own may be a credential, whoever put it there.
-        let own = [VERSION_HEADER, Spoken::of(chosen).extensions_header(), LAST_EVENT_ID_HEADER];
-        let is_own = |name: &&HeaderName| own.contains(name);
+        let is_own = |name: &&HeaderName| own_headers.contains_key(*name) || **name == LAST_EVENT_ID_HEADER;
         let secret = headers.keys().filter(|name| !is_own(name)).cloned().collect();
         Ok(Exchange {
             operation,

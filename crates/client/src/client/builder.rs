@@ -7,7 +7,8 @@ use http::{HeaderMap, HeaderName, HeaderValue};
 
 use super::discover::{Discovery, FoundCard};
 use super::{Client, IDEMPOTENT_SEND, Inner, Options, verify};
-use crate::card::{CardCache, CardReference, OriginPolicy, Preference};
+use crate::binding::Spoken;
+use crate::card::{CardCache, CardReference, Chosen, OriginPolicy, Preference};
 use crate::credentials::CredentialSource;
 use crate::error::ClientError;
 use crate::interceptor::{Interceptor, WireLog};
@@ -15,6 +16,8 @@ use crate::oauth::{Logins, StoredCredentials};
 use crate::retry::RetryPolicy;
 use crate::signature::{Fetched, Verifier};
 use crate::transport::{Transport, TransportConfig};
+
+const VERSION_HEADER: HeaderName = HeaderName::from_static("a2a-version");
 
 /// Gathers what a [`Client`] is made of. Everything has a default.
 #[derive(Debug)]
@@ -26,6 +29,7 @@ pub struct ClientBuilder {
     cache: Option<Arc<CardCache>>,
     verifier: Option<Verifier>,
     logins: Option<Logins>,
+    extensions: Vec<String>,
     pub(super) options: Options,
 }
 
@@ -38,13 +42,12 @@ impl Default for ClientBuilder {
             cache: None,
             verifier: None,
             logins: None,
+            extensions: vec![IDEMPOTENT_SEND.to_owned()],
             options: Options {
                 timeout: Duration::from_secs(30),
                 blocking_timeout: Duration::from_secs(60 * 60),
                 retry: RetryPolicy::default(),
-                version: HeaderValue::from_static("1.0"),
                 headers: HeaderMap::new(),
-                extensions: vec![IDEMPOTENT_SEND.to_owned()],
                 credentials: None,
                 interceptors: Vec::new(),
                 log: None,
@@ -137,8 +140,8 @@ impl ClientBuilder {
     /// An extension that each call asks for (§4.6), by its URI. One that no header can name has no client made.
     pub fn extension(mut self, uri: impl Into<String>) -> Self {
         let uri = uri.into();
-        if !self.options.extensions.contains(&uri) {
-            self.options.extensions.push(uri);
+        if !self.extensions.contains(&uri) {
+            self.extensions.push(uri);
         }
         self
     }
@@ -239,20 +242,29 @@ impl ClientBuilder {
         let FoundCard { document, origin } = card;
         let chosen = document.choose(&self.preference, &self.origins, &origin)?;
         let transport = Transport::new(&self.transport, Arc::new(chosen.reach))?;
-        let version = HeaderValue::try_from(chosen.version.to_string()).map_err(|_| ClientError::Invalid {
-            field: "protocolVersion".to_owned(),
-            problem: "of the interface can't be sent".to_owned(),
-        })?;
-        if let Some(uri) = self.options.extensions.iter().find(|uri| !is_one_extension(uri)) {
-            return Err(ClientError::Invalid {
-                field: format!("extension {uri:?}"),
-                problem: "is no URI that a header can name: it is empty, or has commas, spaces or control characters"
-                    .to_owned(),
-            });
-        }
-        let options = Options { version, credentials, ..self.options };
-        Ok(Client { inner: Arc::new(Inner { document, chosen, transport, options }) })
+        let own_headers = own_headers(&chosen, &self.extensions)?;
+        let options = Options { credentials, ..self.options };
+        Ok(Client { inner: Arc::new(Inner { document, chosen, own_headers, transport, options }) })
     }
+}
+
+/// The headers that say the version, and the extensions that are asked for.
+fn own_headers(chosen: &Chosen, extensions: &[String]) -> Result<HeaderMap, ClientError> {
+    let version = HeaderValue::try_from(chosen.version.to_string()).map_err(|_| ClientError::Invalid {
+        field: "protocolVersion".to_owned(),
+        problem: "of the interface can't be sent".to_owned(),
+    })?;
+    let invalid = |extension: &str| ClientError::Invalid {
+        field: format!("extension {extension:?}"),
+        problem: "is no URI that a header can name: it is empty, or has commas, spaces or control characters"
+            .to_owned(),
+    };
+    if let Some(uri) = extensions.iter().find(|uri| !is_one_extension(uri)) {
+        return Err(invalid(uri));
+    }
+    let extensions = extensions.join(", ");
+    let named = HeaderValue::try_from(&extensions).map_err(|_| invalid(&extensions))?;
+    Ok(HeaderMap::from_iter([(VERSION_HEADER, version), (Spoken::of(chosen).extensions_header(), named)]))
 }
 
 /// Whether it is one of a list that commas part.
