@@ -56,14 +56,15 @@ impl EventStream {
         if !self.fold.has_begun() {
             return self.begin(item.id, item.payload);
         }
-        let item = match self.place(&item) {
+        let place = self.place(&item);
+        let item = match place {
             Place::Unknown if !is_first => match self.without_overlap(item)? {
                 Some(item) => item,
                 None => return Ok(()),
             },
             _ => item,
         };
-        match (self.place(&item), item.payload.payload) {
+        match (place, item.payload.payload) {
             (Place::Known, Some(Payload::Task(_))) if is_first => {
                 // The task as it stood at the last event: nothing was missed.
                 self.judge();
