@@ -15,7 +15,7 @@ use crate::body::Body;
 use crate::operation::Stream;
 use crate::parameters::Parameters;
 use crate::requests::{Operation, Spoken, Transport};
-use crate::route::{App, JSON, event_answer, event_stream, in_version, json_answer};
+use crate::route::{App, JSON, event_answer, event_stream, in_version, json_answer, with_retry_after};
 use crate::sse::{Envelope, Then};
 use crate::version::Version;
 
@@ -46,15 +46,17 @@ const NO_ID: Id = Id::from_static(b"null");
 
 /// Answers one request.
 pub(crate) async fn answer(app: &App, parameters: Parameters, body: Result<Bytes, A2aError>) -> Response<Body> {
-    // What is no request is refused in the same way in each version.
-    let likely = || app.versions.choose(parameters.asked()).unwrap_or(Version::V1_0);
+    let no_request = |id, error| {
+        let likely = app.versions.choose(parameters.asked()).unwrap_or(Version::V1_0);
+        in_version(likely, error_answer(id, error))
+    };
     let body = match body {
         Ok(body) => body,
-        Err(error) => return error_answer(likely(), &NO_ID, &error),
+        Err(error) => return no_request(&NO_ID, &error),
     };
     let call = match read(&body) {
         Ok(call) => call,
-        Err(refused) => return error_answer(likely(), &refused.id, &refused.error),
+        Err(refused) => return no_request(&refused.id, &refused.error),
     };
     let Some(id) = call.id else {
         return nothing();
@@ -64,7 +66,7 @@ pub(crate) async fn answer(app: &App, parameters: Parameters, body: Result<Bytes
         Ok(version) => version,
         Err(error) => {
             app.requests.count(Spoken::Refused, Transport::JsonRpc, operation);
-            return error_answer(Version::V1_0, &id, &error);
+            return error_answer(&id, &error);
         }
     };
     app.requests.count(version.into(), Transport::JsonRpc, operation);
@@ -73,17 +75,14 @@ pub(crate) async fn answer(app: &App, parameters: Parameters, body: Result<Bytes
         Version::V1_0 => dispatch(app, &parameters, &call.method, call.params).await,
         Version::V0_3 => v0_3::dispatch(app, &parameters, &call.method, call.params).await,
     };
-    match answered {
-        Ok(Answer::Result(result)) => {
-            in_version(version, json_answer(StatusCode::OK, JSON, result_envelope(&id, &result)))
-        }
-        Ok(Answer::Stream(stream)) => {
-            in_version(version, event_stream(app, stream, Box::new(RpcEnvelope { id, version })))
-        }
+    let answer = match answered {
+        Ok(Answer::Result(result)) => json_answer(StatusCode::OK, JSON, result_envelope(&id, &result)),
+        Ok(Answer::Stream(stream)) => event_stream(app, stream, Box::new(RpcEnvelope { id, version })),
         // The clients of v0.3 read no other answer to what would have been a stream.
-        Err(error) if version == Version::V0_3 && parameters.asks_for_events => error_event(version, &id, &error),
-        Err(error) => error_answer(version, &id, &error),
-    }
+        Err(error) if version == Version::V0_3 && parameters.asks_for_events => error_event(&id, &error),
+        Err(error) => error_answer(&id, &error),
+    };
+    in_version(version, answer)
 }
 
 /// A notification gets no answer, so nobody could learn what it did: it does nothing.
@@ -244,35 +243,31 @@ fn put_result(id: &[u8], result: &[u8], out: &mut BytesMut) {
     out.put_slice(b"}");
 }
 
-fn put_error(version: Version, id: &[u8], error: &A2aError, out: &mut BytesMut) {
-    let object = match version {
-        Version::V1_0 => error.to_json_rpc_error(),
-        Version::V0_3 => longhaul_protocol::v0_3::error::to_json_rpc_error(error),
-    };
+/// Errors are the same in each version.
+fn put_error(id: &[u8], error: &A2aError, out: &mut BytesMut) {
     out.put_slice(b"{\"jsonrpc\":\"2.0\",\"id\":");
     out.put_slice(id);
     out.put_slice(b",\"error\":");
-    out.put_slice(object.to_string().as_bytes());
+    out.put_slice(error.to_json_rpc_error().to_string().as_bytes());
     out.put_slice(b"}");
 }
 
 /// An error's answer. Three statuses are told by HTTP as well: clients look there before they read the body.
-fn error_answer(version: Version, id: &[u8], error: &A2aError) -> Response<Body> {
+fn error_answer(id: &[u8], error: &A2aError) -> Response<Body> {
     let mut out = BytesMut::new();
-    put_error(version, id, error, &mut out);
-    let answer = json_answer(status_of(error), JSON, out.freeze());
-    in_version(version, crate::route::with_retry_after(answer, error))
+    put_error(id, error, &mut out);
+    with_retry_after(json_answer(status_of(error), JSON, out.freeze()), error)
 }
 
 /// An error as the only event of a stream, unless HTTP tells it as well.
-fn error_event(version: Version, id: &[u8], error: &A2aError) -> Response<Body> {
+fn error_event(id: &[u8], error: &A2aError) -> Response<Body> {
     if status_of(error) != StatusCode::OK {
-        return error_answer(version, id, error);
+        return error_answer(id, error);
     }
     let mut out = BytesMut::from(&b"data: "[..]);
-    put_error(version, id, error, &mut out);
+    put_error(id, error, &mut out);
     out.put_slice(b"\n\n");
-    in_version(version, event_answer(Body::from(out.freeze())))
+    event_answer(Body::from(out.freeze()))
 }
 
 fn status_of(error: &A2aError) -> StatusCode {
@@ -305,6 +300,6 @@ impl Envelope for RpcEnvelope {
     }
 
     fn error(&self, error: &A2aError, out: &mut BytesMut) {
-        put_error(self.version, &self.id, error, out);
+        put_error(&self.id, error, out);
     }
 }

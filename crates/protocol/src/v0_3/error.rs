@@ -1,14 +1,14 @@
 //! The errors of v0.3: one table from our error to its form in each binding, and back.
 //!
-//! The codes of JSON-RPC are those of its specification, which has no HTTP and no gRPC statuses: these are what its SDKs
-//! agree on, and where they do not, what its clients can tell apart.
+//! The error object of JSON-RPC is that of v1.0 ([`A2aError::to_json_rpc_error`]): v0.3 has the same codes. Its specification
+//! has no HTTP and no gRPC statuses: these are what its SDKs agree on, and where they do not, what its clients can tell apart.
 
 use bytes::Bytes;
-use serde_json::{Value, json};
+use serde_json::Value;
 
 use crate::error::{A2aError, ErrorCode, ErrorRow, GrpcCode};
 
-/// The row of v0.3's table for an error: the message and the reason are those of v1.0.
+/// The row of v0.3's table for an error: all but the statuses is that of v1.0.
 #[must_use]
 pub fn row(code: ErrorCode) -> ErrorRow {
     use ErrorCode as E;
@@ -60,17 +60,11 @@ pub fn name(code: ErrorCode) -> &'static str {
     }
 }
 
-/// The error object of JSON-RPC: `{code, message, data}`. The details in `data` are those of v1.0.
-#[must_use]
-pub fn to_json_rpc_error(error: &A2aError) -> Value {
-    json!({"code": row(error.code).json_rpc, "message": error.message, "data": error.details_json()})
-}
-
 /// The body of an HTTP+JSON error, and of an `error` event of its streams: the object of JSON-RPC, and in `error` and `type` the
 /// name. Some clients look at the one and some at another.
 #[must_use]
 pub fn to_http_json(error: &A2aError) -> Bytes {
-    let mut body = to_json_rpc_error(error);
+    let mut body = error.to_json_rpc_error();
     if let Some(members) = body.as_object_mut() {
         for member in ["error", "type"] {
             members.insert(member.to_owned(), name(error.code).into());

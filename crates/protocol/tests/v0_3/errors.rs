@@ -41,7 +41,7 @@ fn each_error_has_the_codes_of_v0_3() {
 #[test]
 fn an_error_is_told_and_understood() {
     let told = A2aError::task_not_found("t1");
-    let object = error::to_json_rpc_error(&told);
+    let object = told.to_json_rpc_error();
     assert_eq!((&object["code"], &object["message"]), (&json!(-32001), &json!("task \"t1\" not found")));
     assert_eq!(object["data"][0]["reason"], "TASK_NOT_FOUND");
     let mut body: Value = serde_json::from_slice(&error::to_http_json(&told)).unwrap();

@@ -25,9 +25,6 @@ const SESSION: &str = "sessionId";
 /// What answers say of their version: that of the drafts.
 const NAME: HeaderValue = HeaderValue::from_static("0.1");
 
-/// Errors are those of v0.3, whose table began with the drafts.
-const ERRORS: Version = Version::V0_3;
-
 /// Answers one request.
 pub(crate) async fn answer(app: &App, parameters: Parameters, body: Result<Bytes, A2aError>) -> Response<Body> {
     let mut answer = answer_in_any_version(app, parameters, body).await;
@@ -38,19 +35,19 @@ pub(crate) async fn answer(app: &App, parameters: Parameters, body: Result<Bytes
 async fn answer_in_any_version(app: &App, parameters: Parameters, body: Result<Bytes, A2aError>) -> Response<Body> {
     let body = match body {
         Ok(body) => body,
-        Err(error) => return error_answer(ERRORS, &NO_ID, &error),
+        Err(error) => return error_answer(&NO_ID, &error),
     };
     let call = match read(&body) {
         Ok(call) => call,
-        Err(refused) => return error_answer(ERRORS, &refused.id, &refused.error),
+        Err(refused) => return error_answer(&refused.id, &refused.error),
     };
     let Some(id) = call.id else { return nothing() };
     app.requests.count(Spoken::Draft, Transport::JsonRpc, Operation::of_method(&call.method));
     // No delivery can be asked for, so nobody is told anything later.
-    match dispatch(app, &parameters.spoken(ERRORS), &call.method, call.params).await {
+    match dispatch(app, &parameters.spoken(Version::V0_3), &call.method, call.params).await {
         Ok(Told::Result(result)) => json_answer(StatusCode::OK, JSON, result_envelope(&id, &result)),
         Ok(Told::Stream(stream, teller)) => event_stream(app, stream, Box::new(DraftEnvelope { id, teller })),
-        Err(error) => error_answer(ERRORS, &id, &in_names_of_drafts(error)),
+        Err(error) => error_answer(&id, &in_names_of_drafts(error)),
     }
 }
 
@@ -209,6 +206,6 @@ impl Envelope for DraftEnvelope {
     }
 
     fn error(&self, error: &A2aError, out: &mut BytesMut) {
-        put_error(ERRORS, &self.id, error, out);
+        put_error(&self.id, error, out);
     }
 }

@@ -65,7 +65,7 @@ mod tests {
             let sent = A2aError::new(code, "what happened").with_metadata("taskId", "t");
             let status = StatusCode::from_u16(v0_3::row(code).http).unwrap();
             for read in [
-                from_json_rpc(&v0_3::to_json_rpc_error(&sent)).unwrap(),
+                from_json_rpc(&sent.to_json_rpc_error()).unwrap(),
                 from_http_json(&v0_3::to_http_json(&sent), status).unwrap(),
                 from_grpc(&longhaul_protobuf::status::encode_v0_3(&sent)),
             ] {
