@@ -20,6 +20,7 @@ use tokio::net::TcpStream;
 use tokio::task::JoinSet;
 use tonic::body::Body;
 use tonic::codegen::Service;
+use tonic::metadata::MetadataMap;
 use tonic::{Code, Request, Status};
 
 use crate::{Call, CallError, Event, Operation, Refusal};
@@ -160,12 +161,7 @@ impl GrpcClient {
             _ => panic!("{call:?} is no stream"),
         };
         let reply = reply.map_err(refused)?;
-        let first = reply.metadata().get("last-event-id");
-        let sequence = first.map(|id| {
-            let id = id.to_str().expect("an event id is ASCII");
-            id.parse().expect("an event id is a number")
-        });
-        Ok(GrpcStream { sequence, items: reply.into_inner() })
+        Ok(GrpcStream { sequence: first_sequence(reply.metadata()), items: reply.into_inner() })
     }
 }
 
@@ -190,12 +186,18 @@ impl GrpcStream {
     }
 }
 
-fn read_params<T: ProtoJson>(call: &Call) -> T {
+/// The number of a stream's first item.
+pub(crate) fn first_sequence(metadata: &MetadataMap) -> Option<u64> {
+    let id = metadata.get("last-event-id")?.to_str().expect("an event id is ASCII");
+    Some(id.parse().expect("an event id is a number"))
+}
+
+pub(crate) fn read_params<T: ProtoJson>(call: &Call) -> T {
     from_json(call.params.to_string().as_bytes())
         .unwrap_or_else(|error| panic!("{call:?} has no protobuf form: {error}"))
 }
 
-fn request<T>(call: &Call, message: T) -> Request<T> {
+pub(crate) fn request<T>(call: &Call, message: T) -> Request<T> {
     let mut request = Request::new(message);
     for (name, value) in &call.headers {
         let name: tonic::metadata::MetadataKey<_> = name.parse().expect("a metadata key");
@@ -213,7 +215,7 @@ where
     message.try_into().expect("the server's times are in range")
 }
 
-fn to_value<T: ProtoJson>(message: &T) -> Value {
+pub(crate) fn to_value<T: ProtoJson>(message: &T) -> Value {
     serde_json::from_slice(&to_json(message)).expect("it was just written")
 }
 
@@ -223,22 +225,21 @@ fn cut(error: hyper::Error) -> CallError {
 
 /// What a status says: a refusal when the server wrote it, a cut when the transport did.
 fn refused(status: Status) -> CallError {
-    let silent = status.code() == Code::Unknown && status.details().is_empty();
-    if silent || std::error::Error::source(&status).is_some() {
-        return CallError::Cut(format!("{status:?}"));
-    }
-    let details = details_json(status.details());
-    CallError::Refused(Refusal::of_grpc(status.code() as i32, status.message(), details))
+    refused_as(Refusal::of_grpc, status)
 }
 
 /// The same of v0.3.
 pub(crate) fn refused_v0_3(status: Status) -> CallError {
+    refused_as(Refusal::of_grpc_v0_3, status)
+}
+
+fn refused_as(refusal: fn(i32, &str, Vec<Value>) -> Refusal, status: Status) -> CallError {
     let silent = status.code() == Code::Unknown && status.details().is_empty();
     if silent || std::error::Error::source(&status).is_some() {
         return CallError::Cut(format!("{status:?}"));
     }
     let details = details_json(status.details());
-    CallError::Refused(Refusal::of_grpc_v0_3(status.code() as i32, status.message(), details))
+    CallError::Refused(refusal(status.code() as i32, status.message(), details))
 }
 
 /// The details of a status in their JSON form.

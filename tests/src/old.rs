@@ -6,13 +6,13 @@ use std::net::SocketAddr;
 use longhaul_protobuf::a2a_v0_3 as proto_v0_3;
 use longhaul_protobuf::a2a_v0_3::a2a_service_client::A2aServiceClient;
 use longhaul_protobuf::convert::v0_3::Older;
-use longhaul_protocol::json::{ProtoJson, from_json, to_json};
+use longhaul_protocol::json::ProtoJson;
 use longhaul_protocol::v0_3::{self, Form, json_rpc, proto};
 use longhaul_protocol::wire;
 use serde_json::{Value, json};
 use tonic::Request as GrpcRequest;
 
-use crate::grpc::refused_v0_3;
+use crate::grpc::{first_sequence, read_params, refused_v0_3, request, to_value};
 use crate::http::{Connection, Head, Request};
 use crate::http_binding::escape;
 use crate::sse::{Item, Items};
@@ -47,9 +47,9 @@ pub fn method(operation: Operation) -> Option<&'static str> {
     }
 }
 
-/// A value of v1.0, told in v0.3.
-fn old<F: Form<W>, W: ProtoJson>(value: &Value) -> Value {
-    let message: W = read(value);
+/// The parameters of a call, told in v0.3.
+fn old<F: Form<W>, W: ProtoJson>(call: &Call) -> Value {
+    let message: W = read_params(call);
     serde_json::from_slice(&v0_3::to_json::<F, W>(message)).expect("it was just written")
 }
 
@@ -57,39 +57,30 @@ fn old<F: Form<W>, W: ProtoJson>(value: &Value) -> Value {
 fn new<F: Form<W>, W: ProtoJson>(value: &Value) -> Value {
     let message = v0_3::from_json::<F, W>(value.to_string().as_bytes())
         .unwrap_or_else(|error| panic!("the server's answer is none of v0.3: {error}: {value}"));
-    json_of(&message)
-}
-
-fn read<T: ProtoJson>(value: &Value) -> T {
-    from_json(value.to_string().as_bytes()).unwrap_or_else(|error| panic!("this is none of v1.0: {error}: {value}"))
-}
-
-fn json_of<T: ProtoJson>(message: &T) -> Value {
-    serde_json::from_slice(&to_json(message)).expect("it was just written")
+    to_value(&message)
 }
 
 /// The parameters of a call in JSON-RPC.
 fn rpc_params(call: &Call) -> Value {
     use json_rpc as old_of;
-    let params = &call.params;
     match call.operation {
         Operation::SendMessage | Operation::SendStreamingMessage => {
-            old::<old_of::MessageSendParams, wire::SendMessageRequest>(params)
+            old::<old_of::MessageSendParams, wire::SendMessageRequest>(call)
         }
-        Operation::GetTask => old::<old_of::TaskQueryParams, wire::GetTaskRequest>(params),
-        Operation::CancelTask => old::<old_of::TaskIdParams, wire::CancelTaskRequest>(params),
-        Operation::SubscribeToTask => old::<old_of::TaskIdParams, wire::SubscribeToTaskRequest>(params),
+        Operation::GetTask => old::<old_of::TaskQueryParams, wire::GetTaskRequest>(call),
+        Operation::CancelTask => old::<old_of::TaskIdParams, wire::CancelTaskRequest>(call),
+        Operation::SubscribeToTask => old::<old_of::TaskIdParams, wire::SubscribeToTaskRequest>(call),
         Operation::CreateTaskPushNotificationConfig => {
-            old::<old_of::TaskPushNotificationConfig, wire::TaskPushNotificationConfig>(params)
+            old::<old_of::TaskPushNotificationConfig, wire::TaskPushNotificationConfig>(call)
         }
         Operation::GetTaskPushNotificationConfig => {
-            old::<old_of::PushNotificationConfigParams, wire::GetTaskPushNotificationConfigRequest>(params)
+            old::<old_of::PushNotificationConfigParams, wire::GetTaskPushNotificationConfigRequest>(call)
         }
         Operation::ListTaskPushNotificationConfigs => {
-            old::<old_of::TaskIdParams, wire::ListTaskPushNotificationConfigsRequest>(params)
+            old::<old_of::TaskIdParams, wire::ListTaskPushNotificationConfigsRequest>(call)
         }
         Operation::DeleteTaskPushNotificationConfig => {
-            old::<old_of::PushNotificationConfigParams, wire::DeleteTaskPushNotificationConfigRequest>(params)
+            old::<old_of::PushNotificationConfigParams, wire::DeleteTaskPushNotificationConfigRequest>(call)
         }
         other => panic!("v0.3 has no {other:?}"),
     }
@@ -121,11 +112,11 @@ fn rpc_result(operation: Operation, result: &Value) -> Value {
 fn http_body(call: &Call) -> Option<Value> {
     match call.operation {
         Operation::SendMessage | Operation::SendStreamingMessage => {
-            Some(old::<proto::SendMessageRequest, wire::SendMessageRequest>(&call.params))
+            Some(old::<proto::SendMessageRequest, wire::SendMessageRequest>(call))
         }
-        Operation::CancelTask => Some(old::<proto::CancelTaskRequest, wire::CancelTaskRequest>(&call.params)),
+        Operation::CancelTask => Some(old::<proto::CancelTaskRequest, wire::CancelTaskRequest>(call)),
         Operation::CreateTaskPushNotificationConfig => {
-            Some(old::<proto::CreateTaskPushNotificationConfigRequest, wire::TaskPushNotificationConfig>(&call.params))
+            Some(old::<proto::CreateTaskPushNotificationConfigRequest, wire::TaskPushNotificationConfig>(call))
         }
         _ => None,
     }
@@ -185,11 +176,12 @@ impl OldClient {
                 Request::new("POST", "/").json(&body)
             }
         };
-        let others = call.headers.iter().filter(|(name, _)| name != "a2a-version");
-        others.fold(request, |request, (name, value)| request.with(name, value))
+        call.headers.iter().fold(request, |request, (name, value)| request.with(name, value))
     }
 
     pub(crate) async fn call(&self, call: &Call) -> Result<Value, CallError> {
+        // Callers of v0.3 name no version.
+        let call = &call.clone().version(None);
         if self.binding == Binding::Grpc {
             return grpc_call(Channel::open(self.addr).await?, call).await;
         }
@@ -200,6 +192,7 @@ impl OldClient {
     }
 
     pub(crate) async fn open(&self, call: &Call) -> Result<OldStream, CallError> {
+        let call = &call.clone().version(None);
         if self.binding == Binding::Grpc {
             return grpc_open(Channel::open(self.addr).await?, call).await;
         }
@@ -287,7 +280,7 @@ async fn grpc_item(
         Some(proto_v0_3::stream_response::Payload::StatusUpdate(update)) => update.r#final,
         _ => false,
     };
-    let data = json_of::<wire::StreamResponse>(&item.into_v1().expect("the server's item is one of v0.3"));
+    let data = to_value::<wire::StreamResponse>(&item.into_v1().expect("the server's item is one of v0.3"));
     let number = *sequence;
     *sequence = number.map(|number| number + 1);
     Ok(Some((Event { sequence: number, text: data.to_string(), data }, is_final)))
@@ -296,12 +289,7 @@ async fn grpc_item(
 type GrpcClient = A2aServiceClient<Channel>;
 
 fn grpc_request<O: Older<W>, W: ProtoJson>(call: &Call) -> GrpcRequest<O> {
-    let mut request = GrpcRequest::new(O::from_v1(read::<W>(&call.params)));
-    for (name, value) in call.headers.iter().filter(|(name, _)| name != "a2a-version") {
-        let name: tonic::metadata::MetadataKey<_> = name.parse().expect("a metadata key");
-        request.metadata_mut().append(name, value.parse().expect("a metadata value"));
-    }
-    request
+    request(call, O::from_v1(read_params::<W>(call)))
 }
 
 fn grpc_answer<O: Older<W>, W: ProtoJson>(
@@ -310,7 +298,7 @@ fn grpc_answer<O: Older<W>, W: ProtoJson>(
     let answer = answer.map_err(refused_v0_3)?;
     let version = answer.metadata().get("a2a-version").and_then(|version| version.to_str().ok());
     assert_eq!(version, Some("0.3"));
-    Ok(json_of::<W>(&answer.into_inner().into_v1().expect("the server's answer is one of v0.3")))
+    Ok(to_value::<W>(&answer.into_inner().into_v1().expect("the server's answer is one of v0.3")))
 }
 
 fn grpc_client(channel: Channel) -> GrpcClient {
@@ -381,7 +369,6 @@ async fn grpc_open(channel: Channel, call: &Call) -> Result<OldStream, CallError
         }
     };
     let answer = answer.map_err(refused_v0_3)?;
-    let first = answer.metadata().get("last-event-id").and_then(|id| id.to_str().ok());
-    let sequence = first.map(|id| id.parse().expect("an event id is a number"));
+    let sequence = first_sequence(answer.metadata());
     Ok(OldStream { is_over: false, from: From::Grpc { sequence, items: answer.into_inner() } })
 }
