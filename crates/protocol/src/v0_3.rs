@@ -21,3 +21,4 @@ pub mod json_rpc;
 pub mod proto;
 
 pub use form::{Form, from_json, in_names_of, to_json};
+pub(crate) use form::{all, each};

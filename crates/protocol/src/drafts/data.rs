@@ -2,8 +2,8 @@
 
 use crate::json::{JsonError, JsonObject, wire_message};
 use crate::state;
-use crate::v0_3::Form;
 use crate::v0_3::json_rpc::{self, File, PartKind, Role, TaskState, Time};
+use crate::v0_3::{Form, all, each};
 use crate::wire;
 
 wire_message! {
@@ -118,25 +118,26 @@ impl Message {
     /// [`JsonError`] for a part that is not exactly one of text, file and data.
     pub fn into_v1(self, message_id: String) -> Result<wire::Message, JsonError> {
         let Self { role, parts, metadata } = self;
-        let parts = parts.into_iter().enumerate().map(|(index, part)| {
-            part.into_v1().map_err(|error| JsonError { path: format!("parts[{index}].{}", error.path), ..error })
-        });
         Ok(wire::Message {
             message_id,
             role: role.map(Into::into).unwrap_or_default(),
-            parts: parts.collect::<Result<_, _>>()?,
+            parts: each(parts, "parts")?,
             metadata,
             ..wire::Message::default()
         })
     }
 
     pub(super) fn from_v1(message: wire::Message) -> Self {
-        let parts = message.parts.into_iter().map(Part::from_v1).collect();
-        Self { role: Some(message.role.into()), parts, metadata: message.metadata }
+        Self { role: Some(message.role.into()), parts: all(message.parts), metadata: message.metadata }
     }
 }
 
-impl Part {
+impl Form<wire::Part> for Part {
+    fn from_v1(part: wire::Part) -> Self {
+        let json_rpc::Part { kind, text, file, data, metadata } = json_rpc::Part::from_v1(part);
+        Self { kind, text, file, data, metadata }
+    }
+
     fn into_v1(self) -> Result<wire::Part, JsonError> {
         let Self { kind, text, file, data, metadata } = self;
         json_rpc::Part { kind, text, file, data, metadata }.into_v1().map_err(|error| {
@@ -144,18 +145,12 @@ impl Part {
             JsonError { path, ..error }
         })
     }
-
-    fn from_v1(part: wire::Part) -> Self {
-        let json_rpc::Part { kind, text, file, data, metadata } = json_rpc::Part::from_v1(part);
-        Self { kind, text, file, data, metadata }
-    }
 }
 
 impl Artifact {
     pub(super) fn from_v1(artifact: wire::Artifact, index: i32) -> Self {
-        let parts = artifact.parts.into_iter().map(Part::from_v1).collect();
-        let (name, description, metadata) = (artifact.name, artifact.description, artifact.metadata);
-        Self { name, description, parts, index, append: false, last_chunk: false, metadata }
+        let wire::Artifact { artifact_id: _, name, description, parts, metadata, extensions: _ } = artifact;
+        Self { name, description, parts: all(parts), index, append: false, last_chunk: false, metadata }
     }
 }
 

@@ -61,7 +61,7 @@ pub fn in_names_of<F: Form<W>, W>(mut error: A2aError) -> A2aError {
 }
 
 /// Translates a list; the path of a fault begins with the item's index.
-pub(super) fn each<F: Form<W>, W>(items: Vec<F>, name: &'static str) -> Result<Vec<W>, JsonError> {
+pub(crate) fn each<F: Form<W>, W>(items: Vec<F>, name: &'static str) -> Result<Vec<W>, JsonError> {
     items
         .into_iter()
         .enumerate()
@@ -70,7 +70,7 @@ pub(super) fn each<F: Form<W>, W>(items: Vec<F>, name: &'static str) -> Result<V
 }
 
 /// Translates a list towards v0.3.
-pub(super) fn all<F: Form<W>, W>(items: Vec<W>) -> Vec<F> {
+pub(crate) fn all<F: Form<W>, W>(items: Vec<W>) -> Vec<F> {
     items.into_iter().map(F::from_v1).collect()
 }
 
