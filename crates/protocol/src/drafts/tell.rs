@@ -2,7 +2,7 @@
 
 use bytes::Bytes;
 
-use crate::json::to_json;
+use crate::json::{JsonObject, to_json};
 use crate::state;
 use crate::wire;
 
@@ -38,9 +38,9 @@ impl Event {
 #[derive(Clone, Debug)]
 pub struct Teller {
     /// The id that its caller knows it by.
-    pub id: String,
+    id: String,
     /// The session that its caller knows.
-    pub session_id: String,
+    session_id: String,
     /// The ids of its artifacts in the order of their appearance: the place is the index.
     artifacts: Vec<String>,
 }
@@ -86,24 +86,21 @@ impl Teller {
                         self.artifact(wire::TaskArtifactUpdateEvent { artifact: Some(artifact), ..Default::default() })
                     })
                     .collect();
-                events.push(self.status(TaskStatus::from_v1(task.status.unwrap_or_default())));
+                events.push(self.status(TaskStatus::from_v1(task.status.unwrap_or_default()), None));
                 events
             }
-            Some(wire::StreamResponsePayload::Message(message)) => vec![self.status(completed(message))],
+            Some(wire::StreamResponsePayload::Message(message)) => vec![self.status(completed(message), None)],
             Some(wire::StreamResponsePayload::StatusUpdate(update)) => {
-                let Event::Status(event) = self.status(TaskStatus::from_v1(update.status.unwrap_or_default())) else {
-                    return Vec::new();
-                };
-                vec![Event::Status(TaskStatusUpdateEvent { metadata: update.metadata, ..event })]
+                vec![self.status(TaskStatus::from_v1(update.status.unwrap_or_default()), update.metadata)]
             }
             Some(wire::StreamResponsePayload::ArtifactUpdate(update)) => vec![self.artifact(update)],
             None => Vec::new(),
         }
     }
 
-    fn status(&self, status: TaskStatus) -> Event {
+    fn status(&self, status: TaskStatus, metadata: Option<JsonObject>) -> Event {
         let r#final = status.is_final();
-        Event::Status(TaskStatusUpdateEvent { id: self.id.clone(), status: Some(status), r#final, metadata: None })
+        Event::Status(TaskStatusUpdateEvent { id: self.id.clone(), status: Some(status), r#final, metadata })
     }
 
     fn artifact(&mut self, update: wire::TaskArtifactUpdateEvent) -> Event {
