@@ -20,7 +20,7 @@ use security::{requirement_of, requirement_to, scheme_of, scheme_to};
 pub const VERSION: &str = "0.3";
 
 /// The transport at `url` when the card names none (§5.5 of v0.3).
-pub const TRANSPORT_DEFAULT: &str = "JSONRPC";
+const TRANSPORT_DEFAULT: &str = "JSONRPC";
 
 /// Reads a card of v0.3, or of a draft before it, as one of v1.0.
 ///

@@ -15,7 +15,6 @@ pub use event::{
     SendMessageResponse, SendMessageResponsePayload, StreamResponse, StreamResponsePayload, TaskArtifactUpdateEvent,
     TaskStatusUpdateEvent,
 };
-pub use name::{push_config_name, task_name};
 pub use request::{
     AuthenticationInfo, CancelTaskRequest, CreateTaskPushNotificationConfigRequest,
     DeleteTaskPushNotificationConfigRequest, GetTaskPushNotificationConfigRequest, GetTaskRequest,

@@ -7,14 +7,12 @@ const TASKS: &str = "tasks/";
 const CONFIGS: &str = "/pushNotificationConfigs/";
 
 /// The name of a task.
-#[must_use]
-pub fn task_name(task_id: &str) -> String {
+pub(super) fn task_name(task_id: &str) -> String {
     format!("{TASKS}{task_id}")
 }
 
 /// The name of a push config.
-#[must_use]
-pub fn push_config_name(task_id: &str, config_id: &str) -> String {
+pub(super) fn push_config_name(task_id: &str, config_id: &str) -> String {
     format!("{TASKS}{task_id}{CONFIGS}{config_id}")
 }
 
