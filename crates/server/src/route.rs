@@ -112,18 +112,20 @@ impl App {
 
     /// Answers what is no operation: the card, health and the counters.
     async fn answer_beside(&self, head: &Parts) -> Option<Response<Body>> {
-        const CARDS: [&str; 2] = ["/.well-known/agent-card.json", "/.well-known/agent.json"];
         let path = head.uri.path();
-        let (is_card, is_metrics) = (CARDS.contains(&path), path == "/metrics" && self.metrics == Metrics::Served);
-        if !is_card && !is_metrics && path != "/healthz" && path != "/readyz" {
-            return None;
+        match path {
+            "/.well-known/agent-card.json" | "/.well-known/agent.json" | "/healthz" | "/readyz" => {}
+            "/metrics" if self.metrics == Metrics::Served => {}
+            _ => return None,
         }
         let reads = [Method::GET, Method::HEAD];
+        if !reads.contains(&head.method) {
+            return Some(wrong_method(&head.method, &reads));
+        }
         Some(match path {
-            _ if !reads.contains(&head.method) => wrong_method(&head.method, &reads),
             "/healthz" => plain(StatusCode::OK, "ok\n"),
             "/readyz" => self.ready().await,
-            _ if is_metrics => json_answer(StatusCode::OK, METRICS, self.requests.to_text()),
+            "/metrics" => json_answer(StatusCode::OK, METRICS, self.requests.to_text()),
             _ => self.card.answer(&head.method, &head.headers),
         })
     }
