@@ -25,9 +25,6 @@ macro_rules! names {
         }
 
         impl $name {
-            /// Each of them once.
-            pub const ALL: &[Self] = &[$(Self::$case,)+];
-
             /// The text that stands for it.
             #[must_use]
             pub fn text(self) -> &'static str {
