@@ -1,7 +1,7 @@
 //! The objects of v0.3's JSON-RPC, named as its specification names them.
 //!
-//! Names are read in camelCase and in snake_case, unknown members are ignored, `null` is absent. Names of states, roles and
-//! kinds must be known. `kind` may be missing where the other members say what the object is.
+//! Names are read in camelCase and in snake_case, unknown members are ignored, `null` is absent. Names of roles and kinds must
+//! be known. `kind` may be missing where the other members say what the object is.
 
 mod data;
 mod event;
