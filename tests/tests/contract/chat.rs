@@ -5,7 +5,7 @@ use longhaul_tests::{Hostile, Server, Store};
 use serde_json::Value;
 
 use crate::agents::{params, sent, with_task};
-use crate::cli::Cli;
+use crate::cli::{Cli, demo};
 
 #[tokio::test]
 async fn a2acli_chat_001_context_is_carried_and_the_task_only_while_it_waits() {
@@ -28,8 +28,7 @@ async fn a2acli_chat_001_context_is_carried_and_the_task_only_while_it_waits() {
 
 #[tokio::test]
 async fn a2acli_chat_001_degrades_to_text_and_ends_with_its_input() {
-    let server = Server::start(Store::Memory).await;
-    let cli = Cli::of(&format!("http://{}", server.addr()));
+    let (_server, cli) = demo().await;
     let done = cli.run_with(&["chat"], b"echo one\ninput\nblue\n").await;
     let text = done.exits(0).text();
     let contexts = text.all("Context");

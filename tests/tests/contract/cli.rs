@@ -8,7 +8,7 @@ use std::process::Stdio;
 use longhaul_protocol::from_json;
 use longhaul_protocol::json::{ProtoJson, to_json};
 use longhaul_tests::server::{Folder, binary};
-use longhaul_tests::{PATIENCE, within};
+use longhaul_tests::{PATIENCE, Server, Store, within};
 use rustix::process::{Pid, Signal, kill_process};
 use serde_json::Value;
 use tokio::io::{AsyncBufReadExt as _, AsyncReadExt as _, AsyncWriteExt as _, BufReader};
@@ -147,6 +147,13 @@ async fn finish(mut command: Command, line: String, stdin: &[u8]) -> Done {
     };
     done.has_no_control_sequence();
     done
+}
+
+/// A server with the demo agent, and a caller that has chosen it.
+pub async fn demo() -> (Server, Cli) {
+    let server = Server::start(Store::Memory).await;
+    let cli = Cli::of(&format!("http://{}", server.addr()));
+    (server, cli)
 }
 
 /// A command that runs.

@@ -6,7 +6,7 @@ use longhaul_tests::hostile::{TASK_ID, is_rpc, task};
 use longhaul_tests::{Hostile, Server, Store};
 
 use crate::agents::{self, bearer, names, operations, require_scheme, with_card, with_task};
-use crate::cli::{Cli, Done};
+use crate::cli::{Cli, Done, demo};
 
 /// The value of a setting and the source it came from, as `config show` has them for people.
 fn shown(done: &Done, setting: &str) -> String {
@@ -36,8 +36,7 @@ async fn a2acli_default_001_each_default_is_shipped_and_gives_way_to_its_flag() 
 
 #[tokio::test]
 async fn a2acli_default_001_verbose_shows_more_of_what_was_exchanged() {
-    let server = Server::start(Store::Memory).await;
-    let cli = Cli::of(&format!("http://{}", server.addr()));
+    let (_server, cli) = demo().await;
     let concise = cli.run(&["send", "--text", "echo one", "--text", "two"]).await;
     let verbose = cli.run(&["send", "--text", "echo one", "--text", "two", "--verbose"]).await;
     let (concise, verbose) = (concise.exits(0).text(), verbose.exits(0).text());
@@ -81,8 +80,7 @@ async fn a2acli_config_001_configuration_has_a_conventional_place_and_can_be_rem
 
 #[tokio::test]
 async fn a2acli_config_001_show_changes_nothing_and_no_session_is_kept() {
-    let server = Server::start(Store::Memory).await;
-    let cli = Cli::of(&format!("http://{}", server.addr()));
+    let (_server, cli) = demo().await;
     let before = cli.files();
     cli.run(&["config", "show", "--a2a-version", "1.0"]).await.exits(0);
     cli.run(&["config", "show", "-o", "json"]).await.exits(0).json();

@@ -1,16 +1,15 @@
 //! Errors are for programs, the same over each binding, and agree with the exit code (§11.4, §11.6).
 
+use longhaul_tests::Hostile;
 use longhaul_tests::hostile::{CallFault, Script, TASK_ID, rpc_error, task};
-use longhaul_tests::{Hostile, Server, Store};
 use serde_json::{Value, json};
 
 use crate::agents::{bearer, require_scheme, with_card, with_task};
-use crate::cli::{Cli, LOCAL_CODES};
+use crate::cli::{Cli, LOCAL_CODES, demo};
 
 #[tokio::test]
 async fn a2acli_out_004_an_error_of_the_protocol_has_its_name_over_each_binding() {
-    let server = Server::start(Store::Memory).await;
-    let cli = Cli::of(&format!("http://{}", server.addr()));
+    let (_server, cli) = demo().await;
     let id = cli.run(&["send", "echo x"]).await.exits(0).text().field("Task").to_owned();
     for (args, code) in [
         (&["task", "get", "no-such-task"][..], "TaskNotFoundError"),
@@ -113,8 +112,7 @@ async fn a2acli_exit_001_exit_codes_agree_with_the_error() {
 
 #[tokio::test]
 async fn a2acli_exit_001_required_codes_are_0_1_and_2() {
-    let server = Server::start(Store::Memory).await;
-    let cli = Cli::of(&format!("http://{}", server.addr()));
+    let (_server, cli) = demo().await;
     cli.run(&["send", "hello"]).await.exits(0);
     cli.run(&["task", "get", "no-such-task"]).await.exits(1);
     cli.run(&["send", "hello", "--async", "--stream"]).await.exits(2);
@@ -123,8 +121,7 @@ async fn a2acli_exit_001_required_codes_are_0_1_and_2() {
 
 #[tokio::test]
 async fn a2acli_exit_001_what_can_not_be_written_is_a_failure_of_the_tool() {
-    let server = Server::start(Store::Memory).await;
-    let cli = Cli::of(&format!("http://{}", server.addr()));
+    let (_server, cli) = demo().await;
     for line in ["longhaul card get > /dev/full", "longhaul send hello > /dev/full"] {
         let done = cli.shell(line).await;
         assert!(done.exits(1).stderr.contains("A2ACLI_ERR_INTERNAL"), "{}", done.told());

@@ -5,13 +5,7 @@ use longhaul_tests::{Binding, Client, Hostile, Operation, Server, Store};
 use serde_json::{Value, json};
 
 use crate::agents::{sent, with_task};
-use crate::cli::Cli;
-
-async fn demo() -> (Server, Cli) {
-    let server = Server::start(Store::Memory).await;
-    let cli = Cli::of(&format!("http://{}", server.addr()));
-    (server, cli)
-}
+use crate::cli::{Cli, demo};
 
 async fn tasks(server: &Server) -> u64 {
     let page = Client::new(Binding::JsonRpc, server.addr()).ask(Operation::ListTasks, json!({})).await;

@@ -3,18 +3,12 @@
 use std::collections::BTreeSet;
 
 use longhaul_protocol::wire::{SendMessageResponse, StreamResponse, Task};
+use longhaul_tests::Hostile;
 use longhaul_tests::hostile::{Gate, Script, Step, TASK_ID, item, operation, rpc_error, status_update, task};
-use longhaul_tests::{Hostile, Server, Store};
 use serde_json::{Value, json};
 
 use crate::agents::{standing, task_with, with_task};
-use crate::cli::{Cli, message};
-
-async fn demo() -> (Server, Cli) {
-    let server = Server::start(Store::Memory).await;
-    let cli = Cli::of(&format!("http://{}", server.addr()));
-    (server, cli)
-}
+use crate::cli::{Cli, demo, message};
 
 #[tokio::test]
 async fn a2acli_out_001_each_answer_about_a_task_names_context_task_and_state() {

@@ -3,12 +3,12 @@
 use std::time::Duration;
 
 use longhaul_protocol::wire::Task;
+use longhaul_tests::Hostile;
 use longhaul_tests::hostile::{Script, Step, TASK_ID, item, operation, reply, status_update, task};
-use longhaul_tests::{Hostile, Server, Store};
 use serde_json::{Value, json};
 
 use crate::agents::{names, with_card, with_task};
-use crate::cli::Cli;
+use crate::cli::{Cli, demo};
 
 /// An agent that answers each send with a task that works, and each GetTask with the next of these states; the last for ever.
 async fn asked_for(states: &'static [&'static str]) -> Hostile {
@@ -31,8 +31,7 @@ fn gets(agent: &Hostile) -> usize {
 
 #[tokio::test]
 async fn a2acli_task_poll_001_get_asks_once_and_wait_asks_until_the_end() {
-    let server = Server::start(Store::Memory).await;
-    let cli = Cli::of(&format!("http://{}", server.addr()));
+    let (_server, cli) = demo().await;
     for binding in ["jsonrpc", "http+json", "grpc"] {
         let id = cli.run(&["send", "slow 1", "--async"]).await.exits(0).text().field("Task").to_owned();
         let args = ["task", "get", &id, "--transport", binding];
@@ -83,8 +82,7 @@ async fn a2acli_task_poll_002_timeout_is_an_error_in_text_too_and_says_how_to_go
 
 #[tokio::test]
 async fn a2acli_task_poll_002_interrupting_does_not_lose_the_task() {
-    let server = Server::start(Store::Memory).await;
-    let cli = Cli::of(&format!("http://{}", server.addr()));
+    let (server, cli) = demo().await;
     for extra in [&[][..], &["--stream"], &["-o", "json", "--stream"]] {
         let mut running = cli.start(&[&["send", "slow 60"], extra].concat());
         // From now on there is a task to lose.
@@ -104,8 +102,7 @@ async fn a2acli_task_poll_002_interrupting_does_not_lose_the_task() {
 
 #[tokio::test]
 async fn a2acli_task_poll_003_stops_at_once_where_the_caller_has_to_act() {
-    let server = Server::start(Store::Memory).await;
-    let cli = Cli::of(&format!("http://{}", server.addr()));
+    let (_server, cli) = demo().await;
     for (words, state) in [("input", "TASK_STATE_INPUT_REQUIRED"), ("auth", "TASK_STATE_AUTH_REQUIRED")] {
         for extra in [&[][..], &["--stream"]] {
             let started = tokio::time::Instant::now();

@@ -2,17 +2,11 @@
 
 use longhaul_protocol::wire::{SendMessageResponse, StreamResponse};
 use longhaul_tests::hostile::{TASK_ID, operation, reply, status_update, task};
-use longhaul_tests::{Hostile, PATIENCE, Server, Store, steps};
+use longhaul_tests::{Hostile, PATIENCE, steps};
 use serde_json::json;
 
 use crate::agents::{names, operations, params, stream, with_card, with_task};
-use crate::cli::{Cli, message};
-
-async fn demo() -> (Server, Cli) {
-    let server = Server::start(Store::Memory).await;
-    let cli = Cli::of(&format!("http://{}", server.addr()));
-    (server, cli)
-}
+use crate::cli::{Cli, demo, message};
 
 #[tokio::test]
 async fn a2acli_send_001_starts_an_interaction() {

@@ -4,7 +4,7 @@ use longhaul_tests::hostile::{CardFault, task};
 use longhaul_tests::{Hostile, Server, Store};
 
 use crate::agents::with_task;
-use crate::cli::Cli;
+use crate::cli::{Cli, demo};
 
 /// Each command of the contract that is claimed.
 const COMMANDS: [&[&str]; 15] = [
@@ -171,8 +171,7 @@ async fn a2acli_demo_server_001_is_an_agent_to_practise_with() {
 
 #[tokio::test]
 async fn a2acli_conform_001_a_sound_agent_passes() {
-    let server = Server::start(Store::Memory).await;
-    let cli = Cli::of(&format!("http://{}", server.addr()));
+    let (_server, cli) = demo().await;
     let done = cli.run(&["conformance"]).await;
     assert!(!done.exits(0).text().0.is_empty(), "{}", done.told());
     cli.run(&["conformance", "-o", "json"]).await.exits(0).json();

@@ -8,13 +8,7 @@ use longhaul_tests::{Binding, Client, Hostile, Operation, Server, Store, steps};
 use serde_json::json;
 
 use crate::agents::{names, operations, params, stream, with_task};
-use crate::cli::{Cli, message};
-
-async fn demo() -> (Server, Cli) {
-    let server = Server::start(Store::Memory).await;
-    let cli = Cli::of(&format!("http://{}", server.addr()));
-    (server, cli)
-}
+use crate::cli::{Cli, demo, message};
 
 #[tokio::test]
 async fn a2acli_task_get_001_is_the_task_as_the_agent_has_it() {

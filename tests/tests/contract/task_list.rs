@@ -4,11 +4,11 @@ use std::collections::BTreeSet;
 
 use longhaul_protocol::wire::{ListTasksResponse, Task};
 use longhaul_tests::hostile::{TASK_ID, reply};
-use longhaul_tests::{Hostile, Peer, Server, Store, peers};
+use longhaul_tests::{Hostile, Peer, peers};
 use serde_json::{Value, json};
 
 use crate::agents::{operations, params, task_with, with_task};
-use crate::cli::{Cli, message};
+use crate::cli::{Cli, demo, message};
 
 fn ids(page: &Value) -> Vec<String> {
     let tasks = page["tasks"].as_array().unwrap_or_else(|| panic!("no tasks: {page}"));
@@ -17,8 +17,7 @@ fn ids(page: &Value) -> Vec<String> {
 
 #[tokio::test]
 async fn a2acli_task_list_001_pages_follow_each_other_by_their_cursor() {
-    let server = Server::start(Store::Memory).await;
-    let cli = Cli::of(&format!("http://{}", server.addr()));
+    let (_server, cli) = demo().await;
     for number in 0..5 {
         cli.run(&["send", &format!("echo {number}")]).await.exits(0);
     }
@@ -57,8 +56,7 @@ async fn a2acli_task_list_001_pages_follow_each_other_by_their_cursor() {
 
 #[tokio::test]
 async fn a2acli_task_list_001_is_filtered_by_state_and_context() {
-    let server = Server::start(Store::Memory).await;
-    let cli = Cli::of(&format!("http://{}", server.addr()));
+    let (_server, cli) = demo().await;
     let (done_id, context, _) = cli.run(&["send", "echo x"]).await.exits(0).text().standing();
     let (waiting, ..) = cli.run(&["send", "input", "--context-id", &context]).await.exits(0).text().standing();
     let (other, ..) = cli.run(&["send", "input"]).await.exits(0).text().standing();

@@ -5,7 +5,7 @@ use longhaul_tests::{Hostile, Sdk, Server, Store, peers};
 use serde_json::{Value, json};
 
 use crate::agents::{bearer, interface, operations, params, require_scheme, with_card};
-use crate::cli::Cli;
+use crate::cli::{Cli, demo};
 
 /// An agent with these interfaces: binding and version.
 async fn offering(interfaces: &'static [(&'static str, &'static str)]) -> Hostile {
@@ -112,8 +112,7 @@ async fn a2acli_tx_003_the_tenant_of_the_interface_is_in_every_request() {
 
 #[tokio::test]
 async fn a2acli_tx_004_each_binding_can_be_chosen_and_gives_the_same() {
-    let server = Server::start(Store::Memory).await;
-    let cli = Cli::of(&format!("http://{}", server.addr()));
+    let (_server, cli) = demo().await;
     let mut shapes = Vec::new();
     for binding in ["jsonrpc", "http+json", "grpc"] {
         let done = cli.run(&["send", "echo the same", "--transport", binding, "-o", "json"]).await;
