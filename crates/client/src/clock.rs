@@ -19,6 +19,11 @@ pub(crate) fn between(from: Timestamp, to: Timestamp) -> Duration {
     Duration::from_millis(u64::try_from(to.unix_millis().saturating_sub(from.unix_millis())).unwrap_or(0))
 }
 
+/// A time later by so much; the last that there is if it is later still.
+pub(crate) fn later(time: Timestamp, by: Duration) -> Timestamp {
+    Timestamp::from_unix_millis(time.unix_millis().saturating_add(i64::try_from(by.as_millis()).unwrap_or(i64::MAX)))
+}
+
 /// A date as HTTP writes it (RFC 9110 §5.6.7), in any of its three forms; none before 1970.
 pub(crate) fn http_date(text: &str) -> Option<Timestamp> {
     let at = httpdate::parse_http_date(text.trim()).ok()?;

@@ -7,12 +7,13 @@ use longhaul_protocol::Timestamp;
 
 use super::check::CheckedRequest;
 use super::db::Db;
-use super::entry::{Claim, Claimant, Deadline, Entry, EntryId, Follower, Held, Kept, NewEntry, later};
+use super::entry::{Claim, Claimant, Deadline, Entry, EntryId, Follower, Held, Kept, NewEntry};
 use super::news::{Report, Telling};
 use super::row::{self, Stored};
 use super::state::{Event, Step, transition};
 use super::worker::Trouble;
 use super::{LedgerError, Note, State, StateKind};
+use crate::clock::later;
 
 /// How long a claim holds: what a follower that died followed waits so long at the most.
 pub const CLAIM_DURATION: Duration = Duration::from_secs(30);

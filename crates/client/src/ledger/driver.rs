@@ -12,7 +12,7 @@ use tokio::sync::mpsc;
 use tokio::time::{Instant, sleep};
 
 use super::{Claim, Decision, Entry, Finding, Ledger, LedgerError, News, NotAllowed, State};
-use crate::clock::now;
+use crate::clock::{between, now};
 use crate::follow::{Event as StreamEvent, EventStream, FollowOptions};
 use crate::{Client, ClientError, Outcome};
 
@@ -251,8 +251,7 @@ impl Driver {
         let FollowOptions { poll_interval, poll_interval_max, .. } = self.setup.follow_up.follow;
         let mut wait = poll_interval;
         while let State::Unknown { task_id } = self.entry.state.clone() {
-            let since = now().unix_millis().saturating_sub(self.entry.since.unix_millis());
-            let since = Duration::from_millis(u64::try_from(since).unwrap_or(0));
+            let since = between(self.entry.since, now());
             if since >= self.setup.follow_up.unknown_max && self.entry.alarmed_at.is_none() {
                 self.alarm(format!("the task is in a state that nobody here knows, for {} s", since.as_secs())).await?;
             }

@@ -11,6 +11,7 @@ use thiserror::Error;
 use uuid::Uuid;
 
 use super::{LedgerError, State, StateKind};
+use crate::clock::later;
 
 /// Identifies an entry: a UUID of version 7, so that entries sort by the millisecond in which they were made.
 #[derive(Clone, Copy, Eq, Hash, Ord, PartialEq, PartialOrd)]
@@ -218,11 +219,6 @@ impl Entry {
             self.alarmed_at = None;
         }
     }
-}
-
-pub(super) fn later(moment: Timestamp, duration: Duration) -> Timestamp {
-    let millis = i64::try_from(duration.as_millis()).unwrap_or(i64::MAX);
-    Timestamp::from_unix_millis(moment.unix_millis().saturating_add(millis))
 }
 
 /// Who follows an entry.

@@ -30,8 +30,3 @@ impl Clock for SystemClock {
         tokio::time::sleep(duration).await;
     }
 }
-
-/// A time later by so much; the last that there is if it is later still.
-pub(super) fn later(time: Timestamp, by: Duration) -> Timestamp {
-    Timestamp::from_unix_millis(time.unix_millis().saturating_add(i64::try_from(by.as_millis()).unwrap_or(i64::MAX)))
-}

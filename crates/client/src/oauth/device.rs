@@ -8,7 +8,6 @@ use longhaul_push::guard::Target;
 use serde::Deserialize;
 use serde_json::Value;
 
-use super::clock::later;
 use super::error::{OAuthError, RefusedCode};
 use super::grant::{Authorizer, OAuthClient};
 use super::scopes::Scopes;
@@ -16,7 +15,7 @@ use super::server::AuthorizationServer;
 use super::store::StoredToken;
 use super::token::{Grant, Token, seconds};
 use super::wire::{Answer, Form, Wire};
-use crate::clock::between;
+use crate::clock::{between, later};
 
 /// How long to wait between two questions if the server does not say (RFC 8628 §3.2).
 pub const INTERVAL_DEFAULT: Duration = Duration::from_secs(5);

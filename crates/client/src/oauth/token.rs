@@ -7,10 +7,10 @@ use longhaul_push::Secret;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-use super::clock::later;
 use super::error::OAuthError;
 use super::scopes::Scopes;
 use super::wire::Answer;
+use crate::clock::later;
 
 /// How long a token may be, in bytes: no header takes more.
 pub const TOKEN_BYTES_MAX: usize = 16 * 1024;

@@ -7,7 +7,7 @@ use super::{Driver, Pass, Stop, Unsent, explain, running, sketch};
 use crate::ClientError;
 use crate::Outcome;
 use crate::client::IDEMPOTENT_SEND;
-use crate::clock::now;
+use crate::clock::{between, now};
 use crate::follow::{Event as StreamEvent, EventStream, FollowOptions, Until};
 use crate::ledger::News;
 
@@ -23,9 +23,8 @@ impl Driver {
             return false;
         }
         // Without the extension it is the caller who said that every send may be repeated.
-        let age = now().unix_millis().saturating_sub(self.entry.since.unix_millis());
-        let within = i64::try_from(self.setup.follow_up.resend_within.as_millis()).unwrap_or(i64::MAX);
-        !client.declares(IDEMPOTENT_SEND) || age < within
+        let age = between(self.entry.since, now());
+        !client.declares(IDEMPOTENT_SEND) || age.as_millis() < self.setup.follow_up.resend_within.as_millis()
     }
 
     /// How a task is followed for the ledger.
