@@ -4,11 +4,10 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use std::time::Duration;
 
-use rand::RngExt as _;
 use tokio::time::Instant;
 
 use crate::ledger::EntryId;
-use crate::{Client, ClientError};
+use crate::{Client, ClientError, RetryPolicy};
 
 /// The first wait after calls have failed; it doubles with each further failure.
 const BACKOFF_MIN: Duration = Duration::from_millis(250);
@@ -27,9 +26,8 @@ impl Trouble {
     /// One failure more, after those before, of somebody who asks to be left alone for so long.
     fn after(before: Option<&Self>, error: Arc<ClientError>, asked: Duration, now: Instant) -> Self {
         let rounds = before.map_or(0, |before| before.rounds.saturating_add(1));
-        let step = BACKOFF_MIN.saturating_mul(2_u32.saturating_pow(rounds.min(16))).min(BACKOFF_MAX);
-        // Those who failed together do not come back together.
-        let wait = step.mul_f64(rand::rng().random_range(0.5..=1.0));
+        let policy = RetryPolicy { backoff_min: BACKOFF_MIN, backoff_max: BACKOFF_MAX, ..RetryPolicy::default() };
+        let wait = policy.backoff(rounds.saturating_add(1));
         let since = before.map_or(now, |before| before.since);
         Self { since, until: now + wait.max(asked), error, rounds }
     }
