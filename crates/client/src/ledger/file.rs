@@ -1,6 +1,6 @@
 //! The file: where it lies, who may read it, and its schema.
 
-use std::fs::{self, OpenOptions};
+use std::fs;
 use std::io;
 use std::path::Path;
 use std::time::Duration;
@@ -8,7 +8,7 @@ use std::time::Duration;
 use rusqlite::{Connection, ErrorCode, OpenFlags, TransactionBehavior};
 
 use super::LedgerError;
-use crate::folder::{folder_of, make_folder, sync_folder};
+use crate::folder::{folder_of, make_folder, private, sync_folder};
 
 /// How long other processes may keep the file locked before a call gives up.
 pub(super) const BUSY_TIMEOUT: Duration = Duration::from_secs(5);
@@ -57,11 +57,7 @@ fn make(path: &Path) -> Result<(), LedgerError> {
     if !folder.is_dir() {
         make_folder(&folder).map_err(files("make the folder", &folder))?;
     }
-    let mut options = OpenOptions::new();
-    options.write(true).create_new(true);
-    #[cfg(unix)]
-    std::os::unix::fs::OpenOptionsExt::mode(&mut options, 0o600);
-    match options.open(path) {
+    match private().write(true).create_new(true).open(path) {
         Ok(file) => {
             file.sync_all().map_err(files("write", path))?;
             sync_folder(&folder).map_err(files("sync the folder", &folder))

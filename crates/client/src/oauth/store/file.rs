@@ -1,6 +1,6 @@
 //! The file itself: who may read it, its form, and how it is replaced.
 
-use std::fs::{self, File, OpenOptions};
+use std::fs::{self, File};
 use std::io::{self, ErrorKind, Read as _, Write as _};
 use std::path::{Path, PathBuf};
 
@@ -9,7 +9,7 @@ use longhaul_push::Secret;
 use serde::{Deserialize, Serialize};
 
 use super::{FILE_BYTES_MAX, Grant, NamedBy, Scopes, StoreError, StoredToken, TokenKey};
-use crate::folder::{folder_of, make_folder, sync_folder};
+use crate::folder::{folder_of, make_folder, private, sync_folder};
 use crate::oauth::AgentUrl;
 
 /// The version of the form. It goes up when an older release would misread the file.
@@ -170,13 +170,6 @@ fn beside(path: &Path, ending: &str) -> PathBuf {
     name.push(".");
     name.push(ending);
     name.into()
-}
-
-fn private() -> OpenOptions {
-    let mut options = OpenOptions::new();
-    #[cfg(unix)]
-    std::os::unix::fs::OpenOptionsExt::mode(&mut options, 0o600);
-    options
 }
 
 #[cfg(unix)]
