@@ -44,6 +44,11 @@ impl JkuAllowList {
         Ok(())
     }
 
+    /// Whether nothing is allowed.
+    pub(super) fn is_empty(&self) -> bool {
+        self.entries.is_empty()
+    }
+
     /// The URL that `jku` names, if it is allowed.
     pub(super) fn allowed(&self, jku: &str) -> Option<Url> {
         let url = readable(jku).ok()?;
