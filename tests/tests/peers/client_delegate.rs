@@ -8,7 +8,7 @@ use longhaul_tests::Sdk;
 use longhaul_tests::peers::FILE;
 use serde_json::json;
 
-use crate::client_support::{Case, answer, artifact, builder, each, say, sends, state, states, texts};
+use crate::client_support::{Case, answer, artifact, builder, chunks, each, say, sends, state, states, texts};
 
 /// One pair of servers for all of them: starting one takes longer than asking it.
 #[tokio::test]
@@ -46,8 +46,7 @@ async fn each_way_to_end_is_told_apart(case: &Case<'_>) {
 async fn results_hold_all_chunks_the_data_and_the_bytes(case: &Case<'_>) {
     let outcome = case.delegate(say("chunks 100 data file")).await;
     let Outcome::Completed(task) = outcome else { panic!("{}: {outcome:?}", case.name()) };
-    let chunks: Vec<String> = (1..=100).map(|number| format!("chunk {number}\n")).collect();
-    assert_eq!(texts(&artifact(&task, "chunks").parts), chunks, "{}", case.name());
+    assert_eq!(texts(&artifact(&task, "chunks").parts), chunks(100), "{}", case.name());
     let Some(PartContent::Data(data)) = &artifact(&task, "data").parts[0].content else { panic!("{task:?}") };
     assert_eq!((&data["nothing"], &data["yes"]), (&json!(null), &json!(true)), "{}", case.name());
     // Over HTTP+JSON the Python SDK says 1.0 for 1.

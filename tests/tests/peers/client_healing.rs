@@ -8,36 +8,16 @@ use longhaul_client::follow::{FollowOptions, Until};
 use longhaul_client::{ClientError, Outcome, WaitOptions};
 use longhaul_protocol::{TaskState, wire};
 use longhaul_tests::asked::Asked;
-use longhaul_tests::{FaultProxy, LinkFault, PATIENCE, Peer, Sdk, until, within};
+use longhaul_tests::hostile::operation;
+use longhaul_tests::{LinkFault, PATIENCE, Peer, Sdk, until, within};
 
-use crate::behind;
+use crate::client_links::{Decide, Link, by_number, opens_stream};
 use crate::client_support::{
-    Case, Counter, artifact, builder, cancel, connect, parts, said, say, sends, state, states, texts, told,
+    Case, Counter, artifact, builder, cancel, chunks, connect, parts, said, say, sends, state, states, texts, told,
 };
 
 /// How many chunks a stream has that is cut.
 const CHUNKS: usize = 300;
-
-/// Decides about the requests of one binding.
-type Decide = Box<dyn Fn(&Asked) -> LinkFault + Send + Sync>;
-
-/// A peer whose card names proxies, and the proxies.
-struct Link {
-    http: FaultProxy,
-    grpc: FaultProxy,
-    peer: Peer,
-}
-
-impl Link {
-    async fn new(sdk: Sdk, decide: &impl Fn() -> Decide) -> Self {
-        let (rpc, rest, grpc) = (decide(), decide(), decide());
-        let http =
-            FaultProxy::start(move |asked| if asked.path().ends_with("/rpc") { rpc(asked) } else { rest(asked) });
-        let (http, grpc) = tokio::join!(http, FaultProxy::start(grpc));
-        let peer = behind(sdk, &http, &grpc).await;
-        Self { http, grpc, peer }
-    }
-}
 
 /// Runs a test over each binding of each SDK, over a link that fails as `decide` says of each binding for itself. The links
 /// are given back.
@@ -53,34 +33,6 @@ async fn each(decide: impl Fn() -> Decide, test: impl AsyncFn(&Case<'_>)) -> [Li
     };
     let [python, js] = Sdk::ALL;
     tokio::join!(over_each(python), over_each(js)).into()
-}
-
-/// The links have failed, once for each binding at least.
-fn assert_failed(links: &[Link]) {
-    for Link { http, grpc, peer } in links {
-        let (http, grpc) = (http.faults(), grpc.faults());
-        assert!(http > 1 && grpc > 0, "{:?}: {http} faults over HTTP, {grpc} over gRPC", peer.sdk());
-    }
-}
-
-/// Whether it opens a stream, or is a connection of gRPC.
-fn opens_stream(asked: &Asked) -> bool {
-    let is_rpc = ["SendStreamingMessage", "SubscribeToTask"].contains(&asked.rpc_method().as_str());
-    let path = asked.path();
-    is_rpc || path.ends_with("message:stream") || path.ends_with(":subscribe") || asked.is_http2()
-}
-
-/// Counts what it is asked about, and fails as `fault` says of each.
-fn by_number(fault: impl Fn(usize) -> LinkFault + Send + Sync + 'static) -> Decide {
-    let count = AtomicUsize::new(0);
-    Box::new(move |asked| match opens_stream(asked) {
-        true => fault(count.fetch_add(1, Ordering::AcqRel)),
-        false => LinkFault::None,
-    })
-}
-
-fn chunks(number: usize) -> Vec<String> {
-    (1..=number).map(|number| format!("chunk {number}\n")).collect()
 }
 
 #[tokio::test]
@@ -103,7 +55,7 @@ async fn stream_that_is_cut_again_and_again_tells_each_chunk_once() {
         assert_eq!(told(&events, "chunks"), texts(&artifact(&task, "chunks").parts), "{}", case.name());
     })
     .await;
-    assert_failed(&links);
+    links.iter().for_each(Link::assert_failed);
 }
 
 #[tokio::test]
@@ -116,7 +68,7 @@ async fn statuses_of_a_stream_that_is_cut_are_told_once_and_in_order() {
         assert_eq!(states(&events).last(), Some(&TaskState::Completed), "{}", case.name());
     })
     .await;
-    assert_failed(&links);
+    links.iter().for_each(Link::assert_failed);
 }
 
 #[tokio::test]
@@ -144,7 +96,7 @@ async fn stream_that_is_cut_whenever_it_is_silent_comes_to_its_end() {
         },
     )
     .await;
-    assert_failed(&links);
+    links.iter().for_each(Link::assert_failed);
 }
 
 #[tokio::test]
@@ -159,7 +111,7 @@ async fn waiting_goes_on_when_the_link_breaks() {
         },
     )
     .await;
-    assert_failed(&links);
+    links.iter().for_each(Link::assert_failed);
 }
 
 #[tokio::test]
@@ -192,7 +144,7 @@ async fn message_whose_answer_is_lost_is_not_sent_again() {
         },
     )
     .await;
-    assert_failed(&links);
+    links.iter().for_each(Link::assert_failed);
 }
 
 fn log_of(log: &Counter) -> (usize, usize) {
@@ -200,7 +152,7 @@ fn log_of(log: &Counter) -> (usize, usize) {
 }
 
 fn is_send(asked: &Asked) -> bool {
-    asked.rpc_method() == "SendMessage" || asked.path().ends_with("message:send")
+    operation(asked) == "SendMessage"
 }
 
 /// A client that asks the peer itself, whatever its card names.
@@ -239,7 +191,7 @@ async fn what_is_safe_to_ask_again_is_asked_again() {
         },
     )
     .await;
-    assert_failed(&links);
+    links.iter().for_each(Link::assert_failed);
 }
 
 #[tokio::test]

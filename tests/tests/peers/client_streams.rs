@@ -4,7 +4,7 @@ use longhaul_client::follow::FollowOptions;
 use longhaul_protocol::{TaskState, wire};
 use wire::StreamResponsePayload as Payload;
 
-use crate::client_support::{Case, answer, artifact, each, said, say, states, texts, told};
+use crate::client_support::{Case, answer, artifact, chunks, each, said, say, states, texts, told};
 
 /// One pair of servers for all of them: starting one takes longer than asking it.
 #[tokio::test]
@@ -78,8 +78,7 @@ async fn twenty_streams_at_once_do_not_mix(case: &Case<'_>) {
     }
     for stream in all {
         let events = case.rest(stream).await;
-        let chunks: Vec<String> = (1..=30).map(|number| format!("chunk {number}\n")).collect();
-        assert_eq!(told(&events, "chunks"), chunks, "{}", case.name());
+        assert_eq!(told(&events, "chunks"), chunks(30), "{}", case.name());
     }
     contexts.sort_unstable();
     contexts.dedup();

@@ -155,6 +155,11 @@ pub fn artifact<'a>(task: &'a wire::Task, id: &str) -> &'a wire::Artifact {
     task.artifacts.iter().find(|artifact| artifact.artifact_id == id).unwrap_or_else(|| panic!("no {id} in {task:?}"))
 }
 
+/// What `chunks` writes, so many of them.
+pub fn chunks(number: usize) -> Vec<String> {
+    (1..=number).map(|number| format!("chunk {number}\n")).collect()
+}
+
 /// The texts of some parts.
 pub fn texts(parts: &[wire::Part]) -> Vec<&str> {
     parts.iter().filter_map(wire::Part::as_text).collect()

@@ -8,6 +8,7 @@ mod client_configs;
 mod client_contradictions;
 mod client_delegate;
 mod client_healing;
+mod client_links;
 mod client_refusals;
 mod client_streams;
 mod client_support;
@@ -19,8 +20,8 @@ use std::net::SocketAddr;
 use std::sync::{Arc, Mutex};
 
 use ask::{call, follow};
+use client_links::behind;
 use longhaul_tests::http::{Connection, Request};
-use longhaul_tests::peers::Named;
 use longhaul_tests::{Binding, FaultProxy, LinkFault, Operation, PATIENCE, Peer, Sdk, within};
 use serde_json::json;
 
@@ -60,14 +61,6 @@ async fn killed_peer_is_gone() {
         assert!(Connection::open(peer.http()).await.is_err(), "{sdk:?}");
         assert!(Connection::open(peer.grpc()).await.is_err(), "{sdk:?}");
     }
-}
-
-/// A peer that names these proxies in its card.
-async fn behind(sdk: Sdk, http: &FaultProxy, grpc: &FaultProxy) -> Peer {
-    let peer = Peer::named(sdk, Named { http: Some(http.addr()), grpc: Some(grpc.addr()) }).await;
-    http.aim(peer.http());
-    grpc.aim(peer.grpc());
-    peer
 }
 
 #[tokio::test]

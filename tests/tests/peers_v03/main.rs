@@ -3,6 +3,8 @@
 
 #![expect(clippy::panic, clippy::unwrap_used, reason = "a test fails by panicking")]
 
+#[path = "../peers/client_links.rs"]
+mod client_links;
 #[path = "../peers/client_support.rs"]
 #[expect(dead_code, reason = "tests/peers uses more of it")]
 mod client_support;
@@ -18,8 +20,6 @@ use client_support::{Case, builder, connect_by};
 use longhaul_client::ClientBuilder;
 use longhaul_client::card::{Binding, Preference, ProtocolVersion};
 use longhaul_tests::{Peer, Sdk};
-
-const BINDINGS: [Binding; 3] = [Binding::JsonRpc, Binding::HttpJson, Binding::Grpc];
 
 /// A builder of clients that may speak v0.3, and take this binding.
 fn old(binding: Binding) -> ClientBuilder {
@@ -42,7 +42,7 @@ async fn each(test: impl AsyncFn(&Case<'_>)) {
 
 /// The same at a peer that runs already.
 async fn over_each(peer: &Peer, test: impl AsyncFn(&Case<'_>)) {
-    let [rpc, rest, grpc] = BINDINGS;
+    let [rpc, rest, grpc] = Binding::ALL;
     let over = async |binding| test(&case(peer, binding).await).await;
     tokio::join!(over(rpc), over(rest), over(grpc));
 }

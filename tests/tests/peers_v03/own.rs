@@ -9,8 +9,7 @@ use longhaul_client::{Client, ClientBuilder, ClientError, Outcome, WaitOptions};
 use longhaul_protocol::{ErrorCode, TaskState, wire};
 use longhaul_tests::{FaultProxy, Launch, LinkFault, PATIENCE, Server, Store, within};
 
-use crate::BINDINGS;
-use crate::client_support::{Counter, answer, artifact, builder, cancel, get, say, state, states, texts, told};
+use crate::client_support::{Counter, answer, artifact, builder, cancel, chunks, get, say, state, states, texts, told};
 
 /// A builder of clients that speak nothing but v0.3.
 fn only_old(binding: Binding) -> ClientBuilder {
@@ -26,7 +25,7 @@ async fn connect(builder: ClientBuilder, binding: Binding, url: &str) -> Client 
 /// A client over each binding.
 async fn clients(server: &Server) -> Vec<Client> {
     let mut clients = Vec::new();
-    for binding in BINDINGS {
+    for binding in Binding::ALL {
         clients.push(connect(only_old(binding), binding, &format!("http://{}", server.addr())).await);
     }
     clients
@@ -104,7 +103,7 @@ async fn push_configs_are_created_got_listed_and_deleted() {
 #[tokio::test]
 async fn stream_that_is_cut_is_subscribed_to_again_behind_the_last_event() {
     const CHUNKS: usize = 300;
-    for binding in BINDINGS {
+    for binding in Binding::ALL {
         let proxy = FaultProxy::start(|asked| match asked.path().starts_with("/.well-known/") {
             true => LinkFault::None,
             false => LinkFault::CutAfter(20_000),
@@ -122,8 +121,7 @@ async fn stream_that_is_cut_is_subscribed_to_again_behind_the_last_event() {
         while let Some(event) = within(PATIENCE, "the next event", stream.next()).await {
             events.push(event.unwrap());
         }
-        let wanted: Vec<String> = (1..=CHUNKS).map(|number| format!("chunk {number}\n")).collect();
-        assert_eq!(told(&events, "chunks"), wanted, "{binding}");
+        assert_eq!(told(&events, "chunks"), chunks(CHUNKS), "{binding}");
         assert_eq!(states(&events).last(), Some(&TaskState::Completed), "{binding}");
         let numbers: Vec<u64> = events.iter().map(|event| event.id.as_ref().unwrap().parse().unwrap()).collect();
         let last = u64::try_from(numbers.len()).unwrap();

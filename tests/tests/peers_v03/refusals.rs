@@ -1,12 +1,13 @@
 //! What a server of v0.3 refuses, typed as v1.0's errors are; and that v0.3 is spoken by those only who allow it.
 
 use longhaul_client::ClientError;
+use longhaul_client::card::Binding;
 use longhaul_client::follow::FollowOptions;
 use longhaul_protocol::{ErrorCode, wire};
 use longhaul_tests::{PATIENCE, Peer, Sdk, within};
 
 use crate::client_support::{answer, builder, cancel, get, say};
-use crate::{BINDINGS, each};
+use crate::each;
 
 #[tokio::test]
 async fn task_that_nobody_knows_is_not_found_by_any_operation() {
@@ -43,7 +44,7 @@ async fn ended_task_is_not_canceled() {
 #[tokio::test]
 async fn agent_of_v0_3_is_not_called_unless_that_is_allowed() {
     let peer = Peer::start(Sdk::PythonOld).await;
-    for binding in BINDINGS {
+    for binding in Binding::ALL {
         let refused = builder(binding).connect(&peer.card_url()).await;
         let Err(ClientError::Card(error)) = refused else { panic!("{binding}: {refused:?}") };
         let wanted = "the agent speaks 0.3, and 1.0 is allowed (hint: allow 0.3)";

@@ -1,24 +1,18 @@
 //! Streams of a server of v0.3, whole and over links that fail: each event once and in order.
 
-use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
 use longhaul_client::Outcome;
 use longhaul_client::follow::{FollowOptions, Until};
 use longhaul_protocol::{TaskState, wire};
-use longhaul_tests::asked::Asked;
-use longhaul_tests::peers::Named;
-use longhaul_tests::{FaultProxy, LinkFault, PATIENCE, Peer, Sdk, within};
+use longhaul_tests::{LinkFault, PATIENCE, Sdk, within};
 
-use crate::client_support::{Case, answer, artifact, said, say, state, states, texts, told};
+use crate::client_links::{Decide, Link, by_number};
+use crate::client_support::{Case, answer, artifact, chunks, said, say, state, states, texts, told};
 use crate::{each, over_each};
 
 /// How many chunks a stream has that is cut.
 const CHUNKS: usize = 300;
-
-fn chunks(number: usize) -> Vec<String> {
-    (1..=number).map(|number| format!("chunk {number}\n")).collect()
-}
 
 #[tokio::test]
 async fn stream_begins_with_the_task_and_ends_with_its_end() {
@@ -73,35 +67,11 @@ async fn question_that_somebody_else_answers_is_no_end_where_the_end_is_wanted()
     .await;
 }
 
-/// Decides about the requests of one binding.
-type Decide = Box<dyn Fn(&Asked) -> LinkFault + Send + Sync>;
-
-/// Whether it opens a stream, or is a connection of gRPC.
-fn opens_stream(asked: &Asked) -> bool {
-    let path = asked.path();
-    let is_rpc = ["message/stream", "tasks/resubscribe"].contains(&asked.rpc_method().as_str());
-    is_rpc || path.ends_with("message:stream") || path.ends_with(":subscribe") || asked.is_http2()
-}
-
-/// Counts what it is asked about, and fails as `fault` says of each.
-fn by_number(fault: impl Fn(usize) -> LinkFault + Send + Sync + 'static) -> Decide {
-    let count = AtomicUsize::new(0);
-    Box::new(move |asked| match opens_stream(asked) {
-        true => fault(count.fetch_add(1, Ordering::AcqRel)),
-        false => LinkFault::None,
-    })
-}
-
 /// Runs a test over each binding, over a link that fails as `decide` says of each binding for itself; and each has failed.
 async fn over_links(decide: impl Fn() -> Decide, test: impl AsyncFn(&Case<'_>)) {
-    let (rpc, rest, grpc) = (decide(), decide(), decide());
-    let http = FaultProxy::start(move |asked| if asked.path().ends_with("/rpc") { rpc(asked) } else { rest(asked) });
-    let (http, grpc) = tokio::join!(http, FaultProxy::start(grpc));
-    let peer = Peer::named(Sdk::PythonOld, Named { http: Some(http.addr()), grpc: Some(grpc.addr()) }).await;
-    http.aim(peer.http());
-    grpc.aim(peer.grpc());
-    over_each(&peer, test).await;
-    assert!(http.faults() > 1 && grpc.faults() > 0, "{} faults over HTTP, {} over gRPC", http.faults(), grpc.faults());
+    let link = Link::new(Sdk::PythonOld, &decide).await;
+    over_each(&link.peer, test).await;
+    link.assert_failed();
 }
 
 #[tokio::test]
