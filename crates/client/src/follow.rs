@@ -15,7 +15,7 @@
 //! [`REOPENED_AFTER_MAX`]. An agent that ends each subscription at once is asked no more often than one that has none. Where no
 //! stream comes about, as behind a proxy that lets none pass, the task is asked for in between.
 
-pub mod fold;
+mod fold;
 
 mod heal;
 mod link;

@@ -112,12 +112,6 @@ impl Fold {
         self.task_id.as_deref()
     }
 
-    /// The task's context, once it is known.
-    #[must_use]
-    pub fn context_id(&self) -> Option<&str> {
-        self.context_id.as_deref()
-    }
-
     /// The state that was told last; none before the first. It may be one that nobody knows.
     #[must_use]
     pub fn state(&self) -> Option<wire::TaskState> {
@@ -218,16 +212,6 @@ impl Fold {
             Payload::StatusUpdate(wire::TaskStatusUpdateEvent { task_id, context_id, status, metadata: None })
         });
         Ok(artifacts.chain(statuses).map(|payload| wire::StreamResponse { payload: Some(payload) }).collect())
-    }
-
-    /// Whether the task is the one that is followed and shows nothing new: then [`missed`](Self::missed) gives nothing.
-    #[must_use]
-    pub fn is_same(&self, snapshot: &wire::Task) -> bool {
-        let is_last = artifacts::last_of_each_id(&snapshot.artifacts);
-        let mut artifacts = snapshot.artifacts.iter().zip(is_last).filter(|(_, is_last)| *is_last);
-        self.check("task", &snapshot.id, &snapshot.context_id).is_ok()
-            && snapshot.status.as_ref().is_some_and(|status| self.has_status(status))
-            && artifacts.all(|(artifact, _)| matches!(self.artifacts.change(artifact), Change::None))
     }
 
     fn is_empty(&self) -> bool {
