@@ -108,13 +108,9 @@ pub(crate) async fn attach(card: &AgentCard, source: &dyn CredentialSource) -> R
         return credential.map_or_else(|| Ok(Attached::default()), |credential| bearer_or_basic(&credential));
     }
     // A card that declares schemes and requires none takes any of them.
-    let any = card
-        .security_schemes
-        .keys()
-        .map(|name| SecurityRequirement { schemes: std::iter::once((name.clone(), Default::default())).collect() });
-    let alternatives: Vec<SecurityRequirement> = match card.security_requirements.is_empty() {
-        true => any.take(ALTERNATIVES_MAX).collect(),
-        false => card.security_requirements.iter().take(ALTERNATIVES_MAX).cloned().collect(),
+    let alternatives: Vec<Vec<&str>> = match card.security_requirements.as_slice() {
+        [] => card.security_schemes.keys().take(ALTERNATIVES_MAX).map(|name| vec![name.as_str()]).collect(),
+        required => required.iter().take(ALTERNATIVES_MAX).map(names).collect(),
     };
     for alternative in &alternatives {
         if let Some(attached) = all_of(card, alternative, source).await? {
@@ -124,19 +120,24 @@ pub(crate) async fn attach(card: &AgentCard, source: &dyn CredentialSource) -> R
     Ok(Attached::default())
 }
 
-/// The credentials of one alternative, if all of them are there.
+/// The schemes that an alternative asks for.
+fn names(alternative: &SecurityRequirement) -> Vec<&str> {
+    alternative.schemes.keys().map(String::as_str).collect()
+}
+
+/// The credentials for all of these schemes, if all of them are there.
 async fn all_of(
     card: &AgentCard,
-    alternative: &SecurityRequirement,
+    names: &[&str],
     source: &dyn CredentialSource,
 ) -> Result<Option<Attached>, ClientError> {
     let mut attached = Attached::default();
-    for name in alternative.schemes.keys() {
+    for &name in names {
         let Some(scheme) = card.security_schemes.get(name) else { return Ok(None) };
         if matches!(scheme.scheme, Some(SecuritySchemeKind::MutualTls(_))) {
             continue;
         }
-        let failed = |source| ClientError::Credential { scheme: name.clone(), source };
+        let failed = |source| ClientError::Credential { scheme: name.to_owned(), source };
         let Some(credential) = source.credential(name, scheme).await.map_err(failed)? else { return Ok(None) };
         attached.add(name, scheme, &credential)?;
     }
