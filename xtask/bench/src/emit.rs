@@ -4,6 +4,7 @@ use std::io::Write as _;
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 use anyhow::{Context as _, Result};
+use longhaul_protocol::Timestamp;
 
 /// What goes before the time in a chunk.
 const MARK: &str = "at=";
@@ -35,6 +36,11 @@ pub fn run(args: Args) -> Result<()> {
 /// The time since 1970, by the clock that all processes of this machine share.
 pub fn now() -> Result<Duration> {
     SystemTime::now().duration_since(UNIX_EPOCH).context("the clock is wrong")
+}
+
+/// The same, as the protocol writes times.
+pub fn timestamp() -> Result<Timestamp> {
+    Ok(Timestamp::from_unix_millis(i64::try_from(now()?.as_millis())?))
 }
 
 /// When the chunks of an event were written.

@@ -1,13 +1,13 @@
 //! `ListTasks` on a small and on a large folder.
 
 use std::path::Path;
-use std::time::{Instant, SystemTime, UNIX_EPOCH};
+use std::time::Instant;
 
 use anyhow::{Context as _, Result, bail};
-use longhaul_protocol::Timestamp;
 use longhaul_store_sqlite::SqliteConfig;
 use serde_json::Value;
 
+use crate::emit;
 use crate::http::Connection;
 use crate::load::Window;
 use crate::process::{Process, StoreKind};
@@ -93,8 +93,7 @@ fn next_token(body: &[u8], tasks: u64) -> Result<String> {
 
 /// Fills the folder `data` with finished tasks, a second apart, the newest one now.
 fn fill(data: &Path, tasks: u64) -> Result<()> {
-    let since_epoch = SystemTime::now().duration_since(UNIX_EPOCH).context("the clock is wrong")?;
-    let now = Timestamp::from_unix_millis(i64::try_from(since_epoch.as_millis())?);
+    let now = emit::timestamp()?;
     let config = SqliteConfig { directory: data.to_owned(), ..SqliteConfig::default() };
     longhaul_store_sqlite::fill(&config, tasks, now).with_context(|| format!("cannot fill a folder with {tasks} tasks"))
 }

@@ -15,7 +15,7 @@ use longhaul_store::{
 };
 use longhaul_store_postgres::{PostgresConfig, PostgresStore};
 
-use crate::emit;
+use crate::emit::timestamp;
 use crate::load::Window;
 use crate::report::{Bound, Figure};
 use crate::run::Run;
@@ -71,10 +71,6 @@ pub async fn measure(run: &mut Run, figures: &mut Vec<Figure>) -> Result<()> {
     Ok(())
 }
 
-fn now() -> Result<Timestamp> {
-    Ok(Timestamp::from_unix_millis(i64::try_from(emit::now()?.as_millis())?))
-}
-
 fn after(now: Timestamp, millis: i64) -> Timestamp {
     Timestamp::from_unix_millis(now.unix_millis() + millis)
 }
@@ -82,7 +78,7 @@ fn after(now: Timestamp, millis: i64) -> Timestamp {
 impl Filled {
     async fn open(database: Database, tasks: u64) -> Result<Self> {
         let config = PostgresConfig { url: database.url().to_owned(), ..PostgresConfig::default() };
-        longhaul_store_postgres::fill(&config, tasks, now()?)
+        longhaul_store_postgres::fill(&config, tasks, timestamp()?)
             .await
             .with_context(|| format!("cannot fill a database with {tasks} tasks"))?;
         let store = Arc::new(PostgresStore::open(&config).await?);
@@ -119,7 +115,7 @@ impl Filled {
 
     /// The commit with which a task is accepted.
     async fn send(&mut self, window: Window) -> Result<TaskHead> {
-        let (scope, now) = (Scope::default(), now()?);
+        let (scope, now) = (Scope::default(), timestamp()?);
         let context_id = self.ids.context_id(now);
         let head = TaskHead::submitted(self.ids.task_id(&scope.tenant, &context_id, now), context_id, now);
         let text = "A question, of about the length that a question has.".to_owned();
@@ -166,7 +162,7 @@ impl Filled {
         }
         // Finished tasks lie a second apart: anywhere among them, by steps that are no divisor of anything.
         self.place = (self.place + 611_953) % (self.tasks - 2 * PAGE as u64);
-        let timestamp = after(now()?, -1000 * i64::try_from(self.place)?);
+        let timestamp = after(timestamp()?, -1000 * i64::try_from(self.place)?);
         let after = ListCursor { timestamp, task_id: TaskId::new("~")? };
         let later = self.timed(window, "list, a later page", store.list(page(Some(after)))).await?;
         let task = later.tasks.get(PAGE / 2).context("a later page is short")?;
@@ -187,9 +183,9 @@ impl Filled {
     /// What workers do with a task that was sent, and its cancel.
     async fn work(&mut self, window: Window, head: TaskHead) -> Result<()> {
         let store = Arc::clone(&self.store);
-        let due = self.timed(window, "due", store.due(now()?, DUE_MAX, Rotation::default())).await?;
+        let due = self.timed(window, "due", store.due(timestamp()?, DUE_MAX, Rotation::default())).await?;
         let claim = due.claims.into_iter().find(|claim| claim.head.id == head.id).context("the task is not due")?;
-        let (head, now) = (claim.head, now()?);
+        let (head, now) = (claim.head, timestamp()?);
         let start = Command::Start { lease_until: after(now, LEASE_MS), worker: WorkerId::new("bench/1") };
         let started = decide(&head, start, Writer::Engine, now)?;
         let head = self.commit(window, "claim", Expect::Unheld(head.version), started).await?;
@@ -211,7 +207,7 @@ impl Filled {
 
     /// What an instance looks for by itself, and mostly does not find.
     async fn keep_house(&mut self, window: Window) -> Result<()> {
-        let (store, now) = (Arc::clone(&self.store), now()?);
+        let (store, now) = (Arc::clone(&self.store), timestamp()?);
         let long_ago = Timestamp::from_unix_millis(0);
         self.timed(window, "when is a task due", store.next_due()).await?;
         let open = [TaskState::InputRequired, TaskState::AuthRequired];
@@ -243,7 +239,7 @@ impl Filled {
             checkpoint: None,
             dedup: None,
             pushes: Vec::new(),
-            now: now()?,
+            now: timestamp()?,
         };
         let store = Arc::clone(&self.store);
         let committed = self.timed(window, step, store.commit(commit)).await?;

@@ -1,15 +1,16 @@
 //! How long a caller's recovery takes.
 
 use std::sync::Arc;
-use std::time::{Duration, Instant, UNIX_EPOCH};
+use std::time::{Duration, Instant};
 
 use anyhow::Result;
 use async_trait::async_trait;
 use longhaul_client::ledger::{Connector, Finding, Follower, Ledger, NewEntry, News, RecoverOptions, Route};
 use longhaul_client::{Client, ClientError, Outcome, new_id};
-use longhaul_protocol::{Role, Timestamp, wire};
+use longhaul_protocol::{Role, wire};
 use tokio::task::JoinSet;
 
+use crate::emit::timestamp;
 use crate::process::StoreKind;
 use crate::report::{Bound, Figure};
 use crate::run::Run;
@@ -97,19 +98,14 @@ async fn delegate(ledger: Ledger, client: Client, card: String, number: usize) -
     };
     let route = Route::of(&client, &card);
     let new = NewEntry { route, purpose: format!("number {number}"), request: request.clone(), deadline: None };
-    let held = ledger.prepare(new, &Follower::new("measured")?, now()).await?;
-    ledger.record(&held.claim, News::Sending, now()).await?;
+    let held = ledger.prepare(new, &Follower::new("measured")?, timestamp()?).await?;
+    ledger.record(&held.claim, News::Sending, timestamp()?).await?;
     let Some(wire::SendMessageResponsePayload::Task(task)) = client.send_message(request).await?.payload else {
         anyhow::bail!("the agent made no task");
     };
     let id = task.id.clone();
     let outcome = Box::new(Outcome::Running(Box::new(task)));
-    ledger.record(&held.claim, News::Told { outcome, last_event_id: None }, now()).await?;
+    ledger.record(&held.claim, News::Told { outcome, last_event_id: None }, timestamp()?).await?;
     ledger.release(vec![held.claim]).await?;
     Ok(id)
-}
-
-fn now() -> Timestamp {
-    let since = std::time::SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
-    Timestamp::from_unix_millis(i64::try_from(since.as_millis()).unwrap_or(i64::MAX))
 }
