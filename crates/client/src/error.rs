@@ -204,6 +204,18 @@ impl ClientError {
     }
 }
 
+/// The error with its causes, in one line.
+pub(crate) fn explain(error: &ClientError) -> String {
+    let mut text = error.to_string();
+    let mut cause = std::error::Error::source(error);
+    while let Some(error) = cause {
+        text.push_str(": ");
+        text.push_str(&error.to_string());
+        cause = error.source();
+    }
+    text
+}
+
 /// Whether an agent that answers with this has left the request alone.
 fn is_refusal(code: ErrorCode) -> bool {
     match code {

@@ -11,7 +11,7 @@ use url::Url;
 use super::builder::ClientBuilder;
 use super::discover::FoundCard;
 use crate::card::{CardDocument, CardOrigin, Reach};
-use crate::error::{CardError, ClientError};
+use crate::error::{CardError, ClientError, explain};
 use crate::signature::{Fetched, Finding, Form, JwkSet, Overall, Report, Verifier, covered};
 use crate::transport::{Deadline, Transport, TransportConfig, Verification, shown};
 
@@ -70,23 +70,14 @@ async fn key_set(transport: &Transport, url: &Url, deadline: Deadline) -> Result
         .body(Full::new(Bytes::new()))
         .map_err(|error| error.to_string())?;
     let whom = shown(request.uri());
+    // With the causes: they are no source of a finding.
+    let told = |error: ClientError| explain(&error);
     let (head, body) = transport.send(request, deadline).await.map_err(told)?.into_parts();
     if !head.status.is_success() {
         return Err(format!("HTTP status {}", head.status.as_u16()));
     }
     let text = transport.read(body, JwkSet::BYTES_MAX, &whom, deadline).await.map_err(told)?;
     JwkSet::parse(&text).map_err(|error| error.to_string())
-}
-
-/// With its causes: they are no source of a finding.
-fn told(error: ClientError) -> String {
-    let mut text = error.to_string();
-    let mut source = std::error::Error::source(&error);
-    while let Some(cause) = source {
-        text = format!("{text}: {cause}");
-        source = cause.source();
-    }
-    text
 }
 
 /// The part of a verified card that its signature covers, which is all that may be used of it.

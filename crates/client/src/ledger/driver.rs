@@ -13,6 +13,7 @@ use tokio::time::{Instant, sleep};
 
 use super::{Claim, Decision, Entry, Finding, Ledger, LedgerError, News, NotAllowed, State};
 use crate::clock::{between, now};
+use crate::error::explain;
 use crate::follow::{Event as StreamEvent, EventStream, FollowOptions};
 use crate::{Client, ClientError, Outcome};
 
@@ -279,18 +280,6 @@ impl Driver {
             Err(error) => Err(error),
         }
     }
-}
-
-/// The error with its causes, in one line.
-pub(super) fn explain(error: &ClientError) -> String {
-    let mut text = error.to_string();
-    let mut cause = std::error::Error::source(error);
-    while let Some(error) = cause {
-        text.push_str(": ");
-        text.push_str(&error.to_string());
-        cause = error.source();
-    }
-    text
 }
 
 /// As little of a task as a stream or a list has to tell before it can be asked for.

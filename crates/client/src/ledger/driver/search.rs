@@ -5,7 +5,8 @@ use std::time::Duration;
 use longhaul_protocol::{ErrorCode, Timestamp, wire};
 use tokio::time::sleep;
 
-use super::{Driver, Pass, Stop, explain, running};
+use super::{Driver, Pass, Stop, running};
+use crate::error::explain;
 use crate::ledger::News;
 use crate::{ClientError, Outcome};
 

@@ -3,11 +3,12 @@
 use longhaul_protocol::{ErrorCode, wire};
 use wire::StreamResponsePayload as Payload;
 
-use super::{Driver, Pass, Stop, Unsent, explain, running, sketch};
+use super::{Driver, Pass, Stop, Unsent, running, sketch};
 use crate::ClientError;
 use crate::Outcome;
 use crate::client::IDEMPOTENT_SEND;
 use crate::clock::{between, now};
+use crate::error::explain;
 use crate::follow::{Event as StreamEvent, EventStream, FollowOptions, Until};
 use crate::ledger::News;
 

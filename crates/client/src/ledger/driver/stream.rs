@@ -6,8 +6,9 @@ use longhaul_protocol::{ErrorCode, wire};
 use tokio::time::{Instant, sleep};
 use wire::StreamResponsePayload as Payload;
 
-use super::{Driver, Pass, Stop, explain, sketch};
+use super::{Driver, Pass, Stop, sketch};
 use crate::Outcome;
+use crate::error::explain;
 use crate::follow::{Event as StreamEvent, EventStream};
 use crate::ledger::{News, State};
 
