@@ -12,7 +12,7 @@ use longhaul_protocol::Timestamp;
 
 use super::origin::CardOrigin;
 use super::read::CardDocument;
-use crate::clock::{between, http_date};
+use crate::clock::{between, http_date, later};
 
 /// How long a card is fresh if its server says nothing of it (A2A §8.6.2 leaves it open).
 pub const FRESH_DEFAULT: Duration = Duration::from_secs(60);
@@ -142,9 +142,7 @@ impl Cached {
         now: Timestamp,
     ) -> Option<Self> {
         let Freshness::For(lifetime) = Freshness::of(&headers, now) else { return None };
-        let millis = i64::try_from(lifetime.as_millis()).unwrap_or(i64::MAX);
-        let fresh_until = Timestamp::from_unix_millis(now.unix_millis().saturating_add(millis));
-        Some(Self { document, origin, headers, fresh_until })
+        Some(Self { document, origin, headers, fresh_until: later(now, lifetime) })
     }
 
     /// The card.
