@@ -107,8 +107,6 @@ pub struct SseParser {
     id: Option<Arc<str>>,
     last_event_id: Option<Arc<str>>,
     retry: Option<Duration>,
-    lines: u64,
-    comments: u64,
     ready: VecDeque<SseEvent>,
     failed: Option<SseError>,
 }
@@ -128,8 +126,6 @@ impl SseParser {
             id: None,
             last_event_id: None,
             retry: None,
-            lines: 0,
-            comments: 0,
             ready: VecDeque::new(),
             failed: None,
         }
@@ -152,18 +148,6 @@ impl SseParser {
             self.data = Vec::new();
         }
         result
-    }
-
-    /// How many lines have ended, comments and empty ones too. While it grows, whoever sends is alive.
-    #[must_use]
-    pub fn heard(&self) -> u64 {
-        self.lines
-    }
-
-    /// How many of these lines were comments, by which servers keep idle streams alive.
-    #[must_use]
-    pub fn comments(&self) -> u64 {
-        self.comments
     }
 
     /// Whether an event has begun that has not ended. If the stream ends here, it was cut.
@@ -240,7 +224,6 @@ impl SseParser {
 
     fn end_line(&mut self) {
         let line = mem::take(&mut self.line);
-        self.lines = self.lines.saturating_add(1);
         if line.bytes() == 0 {
             return self.end_event();
         }
@@ -255,8 +238,7 @@ impl SseParser {
                 }
             }
             Field::Retry => self.retry = line.milliseconds().or(self.retry),
-            Field::Comment => self.comments = self.comments.saturating_add(1),
-            Field::Unknown => {}
+            Field::Comment | Field::Unknown => {}
         }
     }
 

@@ -197,15 +197,6 @@ fn data_that_is_no_utf8_comes_as_it_is() {
 }
 
 #[test]
-fn comments_are_heard() {
-    let mut parser = SseParser::new(SseLimits::default());
-    for (stream, lines, comments) in [(": ping", 0, 0), ("\n", 1, 1), ("\n:\r\n\r\n", 4, 2), ("data: a\n\n", 6, 2)] {
-        parser.feed(stream.as_bytes()).unwrap();
-        assert_eq!((parser.heard(), parser.comments()), (lines, comments), "{stream:?}");
-    }
-}
-
-#[test]
 fn an_endless_line_is_an_error_and_takes_bounded_memory() {
     for start in ["data: ", "event: ", "id: ", "retry: ", "unknown: ", "nocolon", ": comment", ""] {
         let mut parser = limited(1_000_000, 10_000);
