@@ -105,6 +105,12 @@ impl Client {
         &self.inner.chosen
     }
 
+    /// Which binding calls go over.
+    #[must_use]
+    pub fn binding(&self) -> Binding {
+        self.inner.chosen.binding
+    }
+
     /// Whether the card declares this extension.
     #[must_use]
     pub fn declares(&self, extension: &str) -> bool {
@@ -447,15 +453,6 @@ impl Client {
 /// The id of an event as the header that resumes a stream after it; none if no header can hold it.
 pub(crate) fn event_id_header(id: &str) -> Option<HeaderValue> {
     HeaderValue::try_from(id).ok().filter(|value| value.len() <= EVENT_ID_BYTES_MAX)
-}
-
-/// The binding as an address of it is shown.
-impl Client {
-    /// Which binding calls go over.
-    #[must_use]
-    pub fn binding(&self) -> Binding {
-        self.inner.chosen.binding
-    }
 }
 
 /// A message without an id can't be told from its repetition.
