@@ -164,11 +164,6 @@ impl Board {
         }
     }
 
-    /// Shows why a task is not followed any more.
-    pub fn fault(&mut self, id: &str, message: &str) {
-        self.rest(id, message);
-    }
-
     /// Leaves the lines as they are.
     pub fn end(self) {
         for (_, line) in &self.lines {

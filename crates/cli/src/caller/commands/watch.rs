@@ -105,7 +105,7 @@ impl<'a> View<'a> {
 
     /// One that can't be followed does not keep the others from being seen.
     fn fault(&mut self, id: &str, failure: Failure) -> Result<(), End> {
-        self.board.fault(id, &failure.message);
+        self.board.rest(id, &failure.message);
         if self.session.options.output == OutputForm::Text && !self.board.is_drawn() {
             let mut page = Page::new();
             page.field("Task", id);
