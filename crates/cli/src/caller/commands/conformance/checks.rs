@@ -5,14 +5,15 @@ use std::time::Duration;
 
 use longhaul_client::follow::FollowOptions;
 use longhaul_client::{Client, ClientError, Outcome, WaitOptions, error_name, new_id};
+use longhaul_protocol::ErrorCode;
 use longhaul_protocol::wire::{
-    CancelTaskRequest, GetTaskRequest, ListTasksRequest, Message, Part, SendMessageConfiguration, SendMessageRequest,
+    CancelTaskRequest, GetTaskRequest, ListTasksRequest, Part, SendMessageConfiguration, SendMessageRequest,
     StreamResponsePayload, Task,
 };
-use longhaul_protocol::{ErrorCode, Role};
 use tokio::time::timeout;
 
 use super::{Check, Finding};
+use crate::caller::commands::message::of_user;
 
 /// How long one check may take.
 const CHECK_DURATION_MAX: Duration = Duration::from_secs(30);
@@ -56,8 +57,7 @@ fn wait() -> WaitOptions {
 }
 
 fn request(text: &str) -> SendMessageRequest {
-    let message =
-        Message { message_id: new_id(), role: Role::User.into(), parts: vec![Part::text(text)], ..Message::default() };
+    let message = of_user("", "", vec![Part::text(text)]);
     SendMessageRequest { message: Some(message), ..SendMessageRequest::default() }
 }
 
