@@ -1,13 +1,13 @@
-//! A question of the agent on the terminal (`--interactive`).
+//! Lines of a person, and a question of the agent on the terminal (`--interactive`).
 
-use std::io::{self, IsTerminal as _, Write as _};
+use std::io::{self, BufRead as _, IsTerminal as _, Read as _, Write as _};
 
 use longhaul_protocol::wire::{Message, Part};
 
 use crate::caller::render::Page;
 
-/// The longest answer, in bytes.
-const ANSWER_BYTES_MAX: u64 = 1024 * 1024;
+/// The longest line, in bytes.
+const LINE_BYTES_MAX: u64 = 1024 * 1024;
 
 /// Whether there is somebody to ask.
 pub fn somebody_is_there() -> bool {
@@ -21,13 +21,15 @@ pub async fn ask(question: Option<&Message>) -> Option<String> {
     page.block("The agent asks", &texts.collect::<Vec<_>>().join("\n"));
     eprint!("{}> ", page.into_text());
     let _ = io::stderr().flush();
-    let line = tokio::task::spawn_blocking(read_line).await.ok()?;
-    line.filter(|line| !line.trim().is_empty())
+    next_line().await.filter(|line| !line.trim().is_empty())
 }
 
-fn read_line() -> Option<String> {
-    use std::io::{BufRead as _, Read as _};
-    let mut line = String::new();
-    let read = io::stdin().lock().by_ref().take(ANSWER_BYTES_MAX).read_line(&mut line).ok()?;
-    (read > 0).then(|| line.trim_end_matches(['\r', '\n']).to_owned())
+/// The next line of stdin, without its end; none when there is no more.
+pub async fn next_line() -> Option<String> {
+    let read = || {
+        let mut line = String::new();
+        let read = io::stdin().lock().by_ref().take(LINE_BYTES_MAX).read_line(&mut line).ok()?;
+        (read > 0).then(|| line.trim_end_matches(['\r', '\n']).to_owned())
+    };
+    tokio::task::spawn_blocking(read).await.ok().flatten()
 }

@@ -3,7 +3,7 @@
 //! The context goes from turn to turn, and the task as long as it waits for an answer. On a terminal what the agent says is
 //! written as it comes; elsewhere lines of stdin are the turns, and each answer has the form that `send` gives it.
 
-use std::io::{self, BufRead as _, IsTerminal as _, Read as _, Write as _};
+use std::io::{self, IsTerminal as _, Write as _};
 
 use longhaul_client::Client;
 use longhaul_protocol::wire::{Part, SendMessageRequest, Task};
@@ -14,10 +14,9 @@ use crate::caller::failure::Failure;
 use crate::caller::render::{ChatText, StreamText, json, state_name};
 use crate::caller::session::{End, Session};
 
+use super::ask;
 use super::message::of_user;
 
-/// The longest line, in bytes.
-const LINE_BYTES_MAX: u64 = 1024 * 1024;
 /// What ends it, besides the end of stdin.
 const QUIT: [&str; 2] = ["/quit", "/exit"];
 
@@ -74,12 +73,7 @@ async fn next_line(place: Place) -> Option<String> {
         eprint!("> ");
         let _ = io::stderr().flush();
     }
-    let read = || {
-        let mut line = String::new();
-        let read = io::stdin().lock().by_ref().take(LINE_BYTES_MAX).read_line(&mut line).ok()?;
-        (read > 0).then(|| line.trim_end_matches(['\r', '\n']).to_owned())
-    };
-    tokio::task::spawn_blocking(read).await.ok().flatten()
+    ask::next_line().await
 }
 
 /// What goes from turn to turn.
