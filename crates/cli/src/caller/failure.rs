@@ -8,7 +8,7 @@ use longhaul_client::{CardError, ClientError, error_name};
 use longhaul_protocol::ErrorCode;
 use serde_json::json;
 
-use super::render::clean;
+use super::render::{clean, json};
 
 /// What to do where it is not known what became of a request.
 const ACTED_HINT: &str =
@@ -257,7 +257,7 @@ impl Failure {
             "hint": self.hint,
             "a2aCode": self.a2a_code,
         });
-        clean::json(json!({ "error": error }).to_string()) + "\n"
+        json::value(&json!({ "error": error }))
     }
 
     /// For people, on stderr.

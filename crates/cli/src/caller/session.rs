@@ -10,6 +10,7 @@ use longhaul_client::ledger::EntryId;
 use longhaul_client::{Client, ClientBuilder, ClientError, FoundCard, Verification};
 use longhaul_protocol::json::ProtoJson;
 use longhaul_protocol::wire::{StreamResponse, StreamResponsePayload, Task};
+use serde_json::Value;
 use tokio_util::sync::CancellationToken;
 
 use crate::arguments::OutputForm;
@@ -194,6 +195,15 @@ impl Session {
             io::ErrorKind::BrokenPipe => End::ReaderLeft,
             _ => Failure::local(LocalCode::Internal, format!("cannot write to stdout: {error}")).into(),
         })
+    }
+
+    /// Writes a document that is none of the protocol.
+    ///
+    /// # Errors
+    ///
+    /// As [`print`](Self::print).
+    pub fn print_json(&self, value: &Value) -> Result<(), End> {
+        self.print(&json::value(value))
     }
 
     /// Writes an answer: the protocol's own JSON for programs, what `page` writes for people.

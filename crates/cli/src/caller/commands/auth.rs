@@ -109,7 +109,7 @@ async fn by_code(
 
 fn tell(session: &Session, token: &StoredToken, store: &TokenStore) -> Result<(), End> {
     match session.options.output {
-        OutputForm::Json => session.print(&(clean::json(one(token).to_string()) + "\n")),
+        OutputForm::Json => session.print_json(&one(token)),
         OutputForm::Text => {
             let mut page = Page::new();
             write(&mut page, token);
@@ -129,7 +129,7 @@ async fn logout(session: &Session, flags: &LogoutFlags) -> Result<(), End> {
     match session.options.output {
         OutputForm::Json => {
             let all: Vec<Value> = removed.iter().map(one).collect();
-            session.print(&(clean::json(json!({ "removed": all }).to_string()) + "\n"))
+            session.print_json(&json!({ "removed": all }))
         }
         OutputForm::Text => {
             let mut page = Page::new();
@@ -165,7 +165,7 @@ async fn status(session: &Session) -> Result<(), End> {
     match session.options.output {
         OutputForm::Json => {
             let all: Vec<Value> = known.iter().map(one).collect();
-            session.print(&(clean::json(json!({ "logins": all, "credentialGiven": is_given }).to_string()) + "\n"))
+            session.print_json(&json!({ "logins": all, "credentialGiven": is_given }))
         }
         OutputForm::Text => {
             let mut page = Page::new();

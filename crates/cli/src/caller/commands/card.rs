@@ -12,7 +12,7 @@ use crate::arguments::OutputForm;
 use crate::caller::arguments::CardFlags;
 use crate::caller::failure::{Failure, LocalCode, TRUST_HINT};
 use crate::caller::options::CardTrust;
-use crate::caller::render::{Page, Verdict, card, clean, json};
+use crate::caller::render::{Page, Verdict, card, json};
 use crate::caller::session::{End, Session};
 use crate::caller::way::keys;
 
@@ -89,7 +89,7 @@ fn remarks(page: &mut Page, problems: &[Problem]) {
 /// A card of v1.0 is handed on with all of its members, those too that nobody here knows: signatures are over them.
 fn as_it_came(document: &CardDocument) -> String {
     match document.written() {
-        Written::V1_0 | Written::Both => clean::json(Value::Object(document.members().clone()).to_string()) + "\n",
+        Written::V1_0 | Written::Both => json::value(&Value::Object(document.members().clone())),
         Written::V0_3 => json::document::<AgentCard>(document.card()),
     }
 }

@@ -16,7 +16,7 @@ use serde_json::{Value, json};
 use crate::arguments::OutputForm;
 use crate::caller::arguments::ConformanceFlags;
 use crate::caller::failure::{Failure, LocalCode};
-use crate::caller::render::{Page, clean};
+use crate::caller::render::Page;
 use crate::caller::session::{End, Session};
 
 use checks::of_binding;
@@ -77,7 +77,7 @@ pub async fn conformance(session: &Session, flags: &ConformanceFlags) -> Result<
     }
     match session.options.output {
         OutputForm::Text => session.print(&text(&checks))?,
-        OutputForm::Json => session.print(&(clean::json(report(&checks).to_string()) + "\n"))?,
+        OutputForm::Json => session.print_json(&report(&checks))?,
     }
     match count(&checks, "fail") {
         0 => Ok(()),

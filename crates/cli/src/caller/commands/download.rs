@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 use crate::arguments::OutputForm;
 use crate::caller::arguments::DownloadFlags;
 use crate::caller::failure::Failure;
-use crate::caller::render::{Page, clean, state_name};
+use crate::caller::render::{Page, state_name};
 use crate::caller::save::{Folder, Saved, save};
 use crate::caller::session::{End, Session};
 
@@ -23,7 +23,7 @@ pub async fn download(session: &Session, flags: &DownloadFlags) -> Result<(), En
     let task = fetch(session, &client, &flags.task_id, Some(0)).await?;
     let saved = save(&folder, &wanted(&task, &flags.artifacts)?)?;
     match session.options.output {
-        OutputForm::Json => session.print(&(clean::json(told(&task, &saved).to_string()) + "\n")),
+        OutputForm::Json => session.print_json(&told(&task, &saved)),
         OutputForm::Text => {
             let mut page = Page::new();
             page.field("Task", &task.id);

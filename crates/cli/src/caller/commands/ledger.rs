@@ -21,7 +21,7 @@ use crate::caller::arguments::{
 };
 use crate::caller::failure::{Failure, LocalCode, told};
 use crate::caller::parts::parts;
-use crate::caller::render::{Page, clean};
+use crate::caller::render::Page;
 use crate::caller::session::{End, Session};
 
 use super::message::of_user;
@@ -152,7 +152,7 @@ async fn list(session: &Session, ledger: &Ledger, flags: &EntriesFlags) -> Resul
                 "unreadable": unreadable.iter().map(|error| told(error)).collect::<Vec<_>>(),
                 "counts": of_state.collect::<serde_json::Map<_, _>>(),
             });
-            print_json(session, &listed)?;
+            session.print_json(&listed)?;
         }
         OutputForm::Text => {
             let mut page = Page::new();
@@ -185,7 +185,7 @@ async fn show(session: &Session, ledger: &Ledger, flags: &EntryFlags) -> Result<
             let entry = text::json(&entry);
             let shown =
                 json!({ "entry": entry, "request": text::proto(&request), "outcome": outcome, "history": history });
-            print_json(session, &shown)
+            session.print_json(&shown)
         }
         OutputForm::Text => {
             let mut page = Page::new();
@@ -242,7 +242,7 @@ async fn resolve(session: &Session, ledger: &Ledger, command: &ResolveCommand) -
 
 fn show_entry(session: &Session, entry: &Entry) -> Result<(), End> {
     match session.options.output {
-        OutputForm::Json => print_json(session, &text::json(entry)),
+        OutputForm::Json => session.print_json(&text::json(entry)),
         OutputForm::Text => {
             let mut page = Page::new();
             text::whole(&mut page, entry);
@@ -267,17 +267,13 @@ async fn prune(session: &Session, ledger: &Ledger, flags: &PruneFlags) -> Result
 
 fn removed(session: &Session, count: u64) -> Result<(), End> {
     match session.options.output {
-        OutputForm::Json => print_json(session, &json!({ "removed": count })),
+        OutputForm::Json => session.print_json(&json!({ "removed": count })),
         OutputForm::Text => {
             let mut page = Page::new();
             page.field("Removed", count);
             session.print(&page.into_text())
         }
     }
-}
-
-fn print_json(session: &Session, value: &Value) -> Result<(), End> {
-    session.print(&(clean::json(value.to_string()) + "\n"))
 }
 
 /// An outcome in the form in which the protocol answers a send.

@@ -3,7 +3,7 @@
 use serde_json::{Value, json};
 
 use crate::arguments::OutputForm;
-use crate::caller::render::{Page, clean};
+use crate::caller::render::{Page, json};
 
 use super::setting::Setting;
 use super::sources::{Origin, Sources, shown};
@@ -12,7 +12,7 @@ use super::sources::{Origin, Sources, shown};
 pub fn show(sources: &Sources, form: OutputForm) -> String {
     match form {
         OutputForm::Text => text(sources),
-        OutputForm::Json => clean::json(all(sources).to_string()) + "\n",
+        OutputForm::Json => json::value(&all(sources)),
     }
 }
 

@@ -1,7 +1,8 @@
-//! The protocol's own JSON (appendix B of the contract), one document a line.
+//! JSON for programs, one document a line: the protocol's own (appendix B of the contract), and ours.
 
 use longhaul_protocol::json::ProtoJson;
 use longhaul_protocol::to_json;
+use serde_json::Value;
 
 use super::clean;
 
@@ -9,6 +10,11 @@ use super::clean;
 pub fn document<T: ProtoJson>(message: &T) -> String {
     let json = to_json(message);
     clean::json(String::from_utf8_lossy(&json).into_owned()) + "\n"
+}
+
+/// Any other value on one line.
+pub fn value(value: &Value) -> String {
+    clean::json(value.to_string()) + "\n"
 }
 
 #[cfg(test)]

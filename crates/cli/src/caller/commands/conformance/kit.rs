@@ -10,7 +10,6 @@ use tokio::process::{Child, Command};
 
 use crate::arguments::OutputForm;
 use crate::caller::failure::{Failure, LocalCode};
-use crate::caller::render::clean;
 use crate::caller::session::{End, Session};
 
 /// What starts the kit, in its folder.
@@ -42,7 +41,7 @@ pub async fn run(session: &Session, folder: &Path, level: Option<&str>) -> Resul
         let report = folder.join(REPORT);
         let told =
             json!({ "host": host, "passed": status.success(), "exitStatus": status.code(), "report": report.to_str() });
-        session.print(&(clean::json(told.to_string()) + "\n"))?;
+        session.print_json(&told)?;
     }
     let told = match status.code() {
         Some(0) => return Ok(()),

@@ -15,7 +15,7 @@ use crate::caller::session::{End, Session};
 
 use super::agents::Agents;
 use super::recover::{Left, options};
-use super::{entries, failure, now, open, print_json, text};
+use super::{entries, failure, now, open, text};
 
 /// How often the ledger is looked into.
 const LOOK: Duration = Duration::from_millis(300);
@@ -118,7 +118,7 @@ impl<'a> View<'a> {
             self.board.say(&id, &words);
         }
         match self.session.options.output {
-            OutputForm::Json => print_json(self.session, &text::json(&entry))?,
+            OutputForm::Json => self.session.print_json(&text::json(&entry))?,
             OutputForm::Text if self.board.is_drawn() => {}
             OutputForm::Text => {
                 let mut page = Page::new();

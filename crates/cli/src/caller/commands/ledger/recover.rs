@@ -13,7 +13,7 @@ use crate::caller::render::Page;
 use crate::caller::session::{End, Session};
 
 use super::agents::Agents;
-use super::{entries, failure, now, print_json, text};
+use super::{entries, failure, now, text};
 
 /// How many entries are looked at for who follows them.
 const LOOKED_AT_MAX: usize = 10_000;
@@ -40,7 +40,7 @@ pub async fn recover(session: &Session, ledger: &Ledger, flags: &RecoverFlags) -
         let Some(finding) = finding else { break };
         left.count(session, &finding);
         match session.options.output {
-            OutputForm::Json => print_json(session, &json_of(session, &finding))?,
+            OutputForm::Json => session.print_json(&json_of(session, &finding))?,
             OutputForm::Text => session.print(&text_of(session, &finding))?,
         }
     }
