@@ -17,6 +17,7 @@ import { startFleet } from '../js/lib/fleet.js';
 import { launch, startServer } from '../js/lib/server.js';
 import { startHook } from './lib/hook.js';
 import { BINDINGS, begin, collect, connect, params, run, stateOf, textOf, until } from './lib/old.js';
+import { rejects } from './lib/rejects.js';
 
 const STORES = ['sqlite', 'postgres'];
 /** Where the choice of an instance for each request comes from. */
@@ -67,16 +68,6 @@ describe('without push notifications', () => {
     });
   }
 });
-
-/** That an attempt is refused with this error, or one that it has caused. */
-async function rejects(expected, attempt) {
-  // The client refuses some calls by itself, and throws before there is a promise.
-  await assert.rejects(async () => attempt(), (error) => {
-    const known = error instanceof expected ? error : error.cause;
-    assert.ok(known instanceof expected, `${attempt}: ${error.name}: ${error.message}`);
-    return true;
-  }, `${expected.name}: ${attempt}`);
-}
 
 function scenarios(url, binding) {
   let client;

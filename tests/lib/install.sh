@@ -136,7 +136,7 @@ install_js_needs() {
     npm_packages tests/js
 }
 
-# The official client of v0.3, and its successor under another name.
+# The official client of v0.3. Its successor beside it is that of tests/js.
 install_old_js_needs() {
     npm_packages tests/js_v03
 }
